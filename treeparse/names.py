@@ -31,6 +31,8 @@ CacheDtype = Literal["float16", "bfloat16", "float32"]
 
 InputFormat = Literal["conllu", "text"]
 INPUT_FORMATS: tuple[InputFormat, ...] = get_args(InputFormat)
+CorpusFormat = Literal[InputFormat, "jsonl", "parquet"]
+CORPUS_FORMATS: tuple[CorpusFormat, ...] = get_args(CorpusFormat)
 ListFormat = Literal["conllu", "jsonl"]
 LIST_FORMATS: tuple[ListFormat, ...] = get_args(ListFormat)
 

@@ -28,7 +28,7 @@ from treeparse.corpus.writers import WRITERS, check_format
 from treeparse.corpus.writers.writer import Writer
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
-from treeparse.names import INPUT_FORMATS, LISTING_DECODERS, listing_decoder_named
+from treeparse.names import CORPUS_FORMATS, LISTING_DECODERS, listing_decoder_named
 from treeparse.progress import Console, ParsingBar
 
 if TYPE_CHECKING:
@@ -48,7 +48,11 @@ RAW_TEXT = """\
 With --format text --tokenizer spacy:en each line is a paragraph of raw text, and spaCy's rules for a language split it
 into sentences and words. Other tokenizers are a spaCy pipeline, such as spacy:en_core_web_sm, and Stanza, such as
 stanza:en, which also knows multiword tokens. The words should be as in the treebank of the model. The output has
-# text (in Unicode's NFC), SpaceAfter=No, # newpar, and as ids the line and the sentence in it, such as 3-2."""
+# text (in Unicode's NFC), SpaceAfter=No, # newpar, and as ids the line and the sentence in it, such as 3-2.
+
+Documents are objects of JSON Lines, or rows of Parquet (pip install treeparse[corpus]). --text-column names what holds
+the text, of which each line is read as a line of --format text. Ids of sentences begin with that of the document, from
+--id-column or its number, which # newdoc id before its first sentence repeats."""
 
 CONDITIONS = """\
 --keep-heads keeps each HEAD and DEPREL of the input that is not _, and fills in the others; --within gives a word one
@@ -90,10 +94,13 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     add_output_argument(parser, output)
     parser.add_argument(
         "--format",
-        choices=INPUT_FORMATS,
-        default="conllu",
-        help="the input format; a line of text is a tokenised sentence or, with --tokenizer, a paragraph of raw text",
+        choices=CORPUS_FORMATS,
+        help="the input format (default: jsonl or parquet if the first IN ends so, otherwise conllu); a line of text "
+        "is a tokenised sentence or, with --tokenizer, a paragraph of raw text; documents: see below",
     )
+    column = "the key or column of jsonl or parquet that holds the text of a document (default: text)"
+    parser.add_argument("--text-column", metavar="NAME", default="text", help=column)
+    parser.add_argument("--id-column", metavar="NAME", help="the one that holds ids of documents (default: numbers)")
     parser.add_argument(
         "--tokenizer",
         metavar="NAME",
@@ -103,8 +110,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     parser.add_argument(
         "--skip-invalid",
         action="store_true",
-        help="leave out and count faulty CoNLL-U sentences; in a folder, empty files stay empty",
+        help="leave out and count faulty sentences, lines and documents; in a folder, empty files stay empty",
     )
+    faults = "list what is left out in a JSON Lines file with file, line and problem; a folder if OUT is one"
+    parser.add_argument("--faults", metavar="FILE", help=f"{faults} (includes --skip-invalid)")
     parser.add_argument("--max-words", type=positive, metavar="N", help="leave out and count sentences over N words")
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="parse the I-th of N parts of the input, see below")
     jobs = (
@@ -175,8 +184,9 @@ def parse_files(
         trees=replace(trees, **_named_options(args, "batch_words", "keep_heads", "within")),
         tags=tags,
         chunk=args.chunk or (1 if "-" in inputs and sys.stdin.isatty() else None),
-        **_named_options(args, "output", "format", "tokenizer", "drop_empty", "skip_invalid", "max_words"),
-        **_named_options(args, "shard", "skip_existing", "overwrite_input"),
+        skip_invalid=args.skip_invalid or args.faults is not None,
+        **_named_options(args, "output", "format", "text_column", "id_column", "tokenizer", "drop_empty", "faults"),
+        **_named_options(args, "max_words", "shard", "skip_existing", "overwrite_input"),
     )
     with modules_of_current_folder():
         request.writer()

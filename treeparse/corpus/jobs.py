@@ -13,14 +13,13 @@ from multiprocessing import connection
 from typing import Any, NamedTuple
 
 from treeparse.corpus.forks import worker_context
-from treeparse.corpus.parsing import CorpusWork, ParsedChunk
+from treeparse.corpus.parsing import CorpusWork, ParsedChunk, Result
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest
-from treeparse.corpus.sentences import RawItemOrEnd
+from treeparse.corpus.sentences import RawItem, RawItemOrEnd
 from treeparse.corpus.worker import Loader, OutputPiece, SentChunk, serve_chunks
 from treeparse.corpus.writers.writer import write_results, write_texts
-from treeparse.data.parses import NBestList
-from treeparse.errors import TreeparseError
+from treeparse.errors import DataError, TreeparseError
 
 WAITING = 2  # chunks that a worker has: the one that it parses, and the next one
 READ_AHEAD = 6  # chunks a worker that are read and not yet written, at most: a slow one holds up those after it
@@ -63,23 +62,25 @@ def parse_with_jobs(
 def _counted(results: Iterator[tuple["Task", SentChunk]], work: CorpusWork) -> Iterator[ParsedChunk[OutputPiece]]:
     """Yield the parsed chunks; report their progress and the outcomes of the search by rules."""
     for task, (parsed, tally) in results:
-        size = sum(len(item.raw.text) for item in task.items if item is not None)
-        work.observer.advance(parsed.summary.sentences, parsed.summary.words, size)
+        length = sum(item.length for item in task.items if isinstance(item, RawItem))
+        work.observer.advance(parsed.summary.sentences, parsed.summary.words, length)
         if tally is not None and work.request.trees.rules is not None:
             work.request.trees.rules.tally.add(tally)
         yield parsed
 
 
-def _texts_of(pieces: Iterator[OutputPiece]) -> Iterator[str | None]:
+def _texts_of(pieces: Iterator[OutputPiece]) -> Iterator[str | DataError | None]:
     for piece in pieces:
+        yield from piece.faults
         if piece.text:
             yield piece.text
         if piece.ends:
             yield None
 
 
-def _results_of(pieces: Iterator[OutputPiece]) -> Iterator[NBestList | None]:
+def _results_of(pieces: Iterator[OutputPiece]) -> Iterator[Result]:
     for piece in pieces:
+        yield from piece.faults
         yield from piece.results
         if piece.ends:
             yield None
@@ -154,7 +155,8 @@ class Workers:
             first = dead.tasks.popleft()
             first = first._replace(deaths=first.deaths + 1)
             if first.deaths == MOST_DEATHS:
-                place = next((f"{i.raw.source}:{i.raw.line}" for i in first.items if i is not None), "an empty chunk")
+                raws = (item.raw for item in first.items if isinstance(item, RawItem))
+                place = next((f"{raw.source}:{raw.line}" for raw in raws), "an empty chunk")
                 raise TreeparseError(
                     f"{MOST_DEATHS} processes ended (exit code {dead.process.exitcode}) while they parsed the "
                     f"sentences from {place} on, perhaps for want of memory: give fewer --jobs, a smaller --chunk, or "

@@ -3,14 +3,15 @@
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Generic, TypeVar
 
+from treeparse.corpus.faults import fault_list
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
-from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_size
+from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_length
 from treeparse.corpus.sentences import (
     OrderedSentence,
     RawItemOrEnd,
@@ -35,8 +36,10 @@ CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
 CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
 
 T = TypeVar("T")
+Result = NBestList | DataError | None
+"""A sentence with its trees, the fault of a sentence that is left out, or None after the last result of an output."""
 Advance = Callable[[int, int, int], object]
-"""Called with numbers of sentences and words that have been parsed, and of the bytes of the input that held them."""
+"""Called with numbers of sentences and words that have been parsed, and the length of the input that held them."""
 
 
 def parse_corpus(
@@ -75,7 +78,8 @@ class ParsedChunk(Generic[T]):
     """A chunk that was parsed.
 
     Attributes:
-        results: in order; those of `ChunkParser` are sentences with their trees, and a None after each part.
+        results: in order; those of `ChunkParser` are sentences with their trees, faults of sentences that are left
+            out, and a None after each part.
         summary: the counts of the chunk.
         fault: the error that ends the work after these results.
         doubt: what may be wrong with the input.
@@ -92,30 +96,33 @@ class ChunkParser:
 
     def __init__(self, model: Parser | Ensemble, request: CorpusRequest) -> None:
         self.model, self.request = model, request
-        self._reader = SentenceReader(request, model)
+        self._reader, self._is_text = SentenceReader(request, model), request.reader().is_text
         self._check = RawTextCheck(model.known_words(), model.multiword_tokens())
 
-    def parse(self, items: Sequence[RawItemOrEnd], advance: Advance) -> ParsedChunk[NBestList | None]:
+    def parse(self, items: Sequence[RawItemOrEnd], advance: Advance) -> ParsedChunk[Result]:
         """Parse a chunk; ``advance`` is called after each batch."""
-        parsed = ParsedChunk[NBestList | None]([], CorpusSummary())
+        parsed = ParsedChunk[Result]([], CorpusSummary())
         chunk, fault = self._reader.read(items, parsed.summary)
-        if self.request.format == "text":
-            parsed.doubt = self._check.check(item.sentence.words.forms for item in chunk if item is not None)
+        if self._is_text:
+            parsed.doubt = self._check.check(item.sentence.words.forms for item in _sentences(chunk))
         chunk, lists, unfit = self._find_trees(chunk, parsed.summary, advance)
         parsed.fault = unfit or fault
-        parsed.summary.add([item.sentence.words for item in chunk if item is not None])
+        parsed.summary.add([item.sentence.words for item in _sentences(chunk)])
         parsed.summary.short_lists += sum(len(parses) < self.request.trees.k for parses in lists)
         parses = iter(lists)
-        parsed.results = [None if item is None else NBestList(item.sentence, tuple(next(parses))) for item in chunk]
+        parsed.results = [
+            NBestList(item.sentence, tuple(next(parses))) if isinstance(item, OrderedSentence) else item
+            for item in chunk
+        ]
         return parsed
 
     def _find_trees(
         self, chunk: list[SentenceOrEnd], summary: CorpusSummary, advance: Advance
     ) -> tuple[list[SentenceOrEnd], Sequence[Sequence[Parse]], DataError | None]:
-        """Return a chunk without the sentences that no tree fits, its trees, and the error that ends it, if any."""
+        """Return a chunk with faults for sentences that no tree fits, its trees, and the error that ends it, if any."""
         fault, reported = None, set[int]()
         while True:
-            items = [item for item in chunk if item is not None]
+            items = _sentences(chunk)
             words = [_visible_words(item.sentence.words, self.request.trees) for item in items]
             try:
                 progress = _progress(items, reported, advance)
@@ -124,11 +131,16 @@ class ChunkParser:
             except UnfitSentenceError as error:
                 unfit = items[error.index]
                 index = next(index for index, item in enumerate(chunk) if item is unfit)
+                problem = unfit.sentence.fault(error.problem)
                 if self.request.skip_invalid:
                     summary.invalid_sentences += 1
-                    chunk = chunk[:index] + chunk[index + 1 :]
+                    chunk = [*chunk[:index], problem, *chunk[index + 1 :]]
                     continue
-                fault, chunk = unfit.sentence.fault(error.problem), chunk[:index]
+                fault, chunk = problem, chunk[:index]
+
+
+def _sentences(chunk: Iterable[SentenceOrEnd]) -> list[OrderedSentence]:
+    return [item for item in chunk if isinstance(item, OrderedSentence)]
 
 
 def _progress(items: Sequence[OrderedSentence], reported: set[int], advance: Advance) -> Progress:
@@ -136,7 +148,7 @@ def _progress(items: Sequence[OrderedSentence], reported: set[int], advance: Adv
 
     def report(indices: Sequence[int]) -> None:
         batch = [items[index] for index in indices if items[index].ordinal not in reported]
-        advance(len(batch), sum(len(item.sentence.words) for item in batch), sum(item.size for item in batch))
+        advance(len(batch), sum(len(item.sentence.words) for item in batch), sum(item.length for item in batch))
         reported.update(item.ordinal for item in batch)
 
     return report
@@ -155,7 +167,7 @@ class CorpusWork:
         self._started = time.perf_counter()
         self._parts = [part for part in parts if not (request.skip_existing and os.path.isfile(part.target))]
         self.summary.existing_outputs = len(parts) - len(self._parts)
-        self.observer.start(total_size(self._parts))
+        self.observer.start(total_length(self._parts, request.reader()))
 
     def chunks(self) -> Iterator[list[RawItemOrEnd]]:
         """Yield the sentences as bytes, by chunks to parse at once; None comes after each part."""
@@ -174,11 +186,14 @@ class CorpusWork:
             if parsed.fault is not None:
                 raise parsed.fault
 
-    def write(self, results: Iterator[T | None], write: Callable[[str, Iterator[T]], None]) -> CorpusSummary:
+    def write(
+        self, results: Iterator[T | DataError | None], write: Callable[[str, Iterator[T]], None]
+    ) -> CorpusSummary:
         """Write each output up to its end; an error is reported with the number of complete outputs.
 
         Args:
-            results: what is written, in order, with a None after the last one of each output.
+            results: what is written, in order, with a None after the last one of each output; and the faults of
+                sentences that are left out.
             write: writes an output.
 
         Returns:
@@ -188,8 +203,8 @@ class CorpusWork:
         try:
             for number, part in enumerate(self._parts, 1):
                 self.observer.start_output(number, count)
-                if self.request.has_folder:
-                    os.makedirs(os.path.dirname(part.target), exist_ok=True)
+                for target in (part.target, part.faults) if self.request.has_folder else ():
+                    os.makedirs(os.path.dirname(target or part.target), exist_ok=True)
                 part_results = self._of_part(results, part)
                 write(part.target, part_results)
                 deque(part_results, maxlen=0)  # which a writer did not take: the next output begins after them
@@ -200,14 +215,21 @@ class CorpusWork:
         summary.seconds = time.perf_counter() - self._started
         return summary
 
-    def _of_part(self, results: Iterator[T | None], part: CorpusPart) -> Iterator[T]:
-        """Yield the results up to None; raise if there is none, unless a folder or a shard may have empty outputs."""
+    def _of_part(self, results: Iterator[T | DataError | None], part: CorpusPart) -> Iterator[T]:
+        """Yield the results up to None; raise if there is none, unless a folder or a shard may have empty outputs.
+
+        The list of faults is written before the output is complete: whoever finds the output has the list.
+        """
         is_empty, request = True, self.request
-        for result in results:
-            if result is None:
-                break
-            is_empty = False
-            yield result
+        with fault_list(part.faults) as report:
+            for result in results:
+                if result is None:
+                    break
+                if isinstance(result, DataError):
+                    report(result)
+                else:
+                    is_empty = False
+                    yield result
         if is_empty and request.shard is None and not request.has_folder:
             limit = f" of at most {request.max_words:,} words" if self.summary.long_sentences else ""
             raise TreeparseError(f"no valid sentence{limit} is left in {', '.join(str(i.path) for i in part.inputs)}")

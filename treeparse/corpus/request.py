@@ -6,18 +6,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.readers import READERS
+from treeparse.corpus.readers.reader import Reader, ReaderOptions
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import make_writer
 from treeparse.corpus.writers.writer import Writer, WriterOptions
-from treeparse.data.compression import compression_of_name, plain_name
+from treeparse.data.compression import plain_name
 from treeparse.data.files import expand_paths
 from treeparse.data.nbest.files import format_of
-from treeparse.data.shards import Shard, file_size
+from treeparse.data.shards import Shard
 from treeparse.data.text.tokenizers import Tokenizer, tokenizer_named
 from treeparse.errors import TreeparseError
-from treeparse.names import InputFormat
+from treeparse.names import CorpusFormat
 
-INPUT_SUFFIXES = (".conllu", ".txt", ".tok")  # the suffix of the output replaces these
+INPUT_SUFFIXES = (".conllu", ".txt", ".tok", ".jsonl", ".parquet")  # the suffix of the output replaces these
+FAULTS_SUFFIX = ".faults.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,17 @@ class CorpusRequest:
         output: a file, ``-`` for standard output, or a folder (one that exists, or a name that ends in a slash), which
             gets a file an input.
         trees: the trees of every sentence.
-        format: of the inputs; ``text`` has a tokenised sentence a line, or with a tokenizer a paragraph.
+        format: of the inputs; ``text`` has a tokenised sentence a line, or with a tokenizer a paragraph; ``jsonl`` and
+            ``parquet`` have documents of such lines. None chooses by the name of the first input.
+        text_column: the key or column of documents that holds their text.
+        id_column: the one that holds their ids; None numbers them.
         tokenizer: splits raw text; a name as ``spacy:en``, or a function.
         output_format: the name of a writer, its class path, or a writer; None chooses by the name of the output.
         tags: whether the tags that the model predicts are written.
         drop_empty: whether empty nodes (8.1) are left out.
         skip_invalid: whether faulty sentences are left out, otherwise they are errors.
+        faults: where the sentences that are left out are listed, see `treeparse.corpus.faults`: a file, or a folder if
+            the output is a folder; None for no list.
         max_words: longer sentences are left out.
         shard: the share of this process; None is everything.
         skip_existing: whether outputs that exist stay as they are.
@@ -45,12 +53,15 @@ class CorpusRequest:
     inputs: Sequence[str | Path]
     output: str | Path = "-"
     trees: TreeRequest = field(default_factory=TreeRequest)
-    format: InputFormat = "conllu"
+    format: CorpusFormat | None = None
+    text_column: str = "text"
+    id_column: str | None = None
     tokenizer: str | Tokenizer | None = None
     output_format: str | Writer | None = None
     tags: bool = False
     drop_empty: bool = False
     skip_invalid: bool = False
+    faults: str | Path | None = None
     max_words: int | None = None
     shard: Shard | None = None
     skip_existing: bool = False
@@ -58,12 +69,32 @@ class CorpusRequest:
     chunk: int | None = None
 
     def __post_init__(self) -> None:
-        if self.tokenizer is not None and self.format != "text":
-            raise TreeparseError("A tokenizer splits raw text, but the format is conllu: give the format text.")
-        if self.format == "text" and (self.trees.keep_heads or self.trees.within):
+        is_text = READERS[self.input_format].is_text
+        if self.tokenizer is not None and not is_text:
             raise TreeparseError(
-                "--keep-heads and --within read heads of CoNLL-U, but --format is text: leave them out."
+                f"A tokenizer splits raw text, but the format is {self.input_format}: give the format text."
             )
+        if is_text and (self.trees.keep_heads or self.trees.within):
+            raise TreeparseError(
+                f"--keep-heads and --within read heads of CoNLL-U, but --format is {self.input_format}: leave them out."
+            )
+        if self.faults is not None and self.has_folder != is_folder(str(self.faults)):
+            kinds = ("a folder", "a file") if self.has_folder else ("a file", "a folder")
+            raise TreeparseError(
+                f"The output {self.output} is {kinds[0]}, but the list of faults {self.faults} is {kinds[1]}: name "
+                "two files, or two folders, whose names end in /."
+            )
+
+    @property
+    def input_format(self) -> CorpusFormat:
+        """The format of the inputs."""
+        return self.format or format_of_input(next(iter(self.inputs), ""))
+
+    def reader(self) -> Reader:
+        """Return the reader of the input format."""
+        columns = {"text_column": self.text_column, "id_column": self.id_column}
+        options = ReaderOptions(prompt=self.chunk == 1, any_encoding=self.skip_invalid, **columns)
+        return READERS[self.input_format](options)
 
     @property
     def has_folder(self) -> bool:
@@ -95,23 +126,16 @@ class CorpusInput:
 
     path: Path
     number: int  # among all inputs, from 0
-    span: range | None = None  # the bytes at which the sentences start; None for all
-
-    @property
-    def size(self) -> int | None:
-        """The number of bytes to read; None if only reading the file can tell."""
-        if self.span is not None:
-            return len(self.span)
-        is_plain = self.path.is_file() and compression_of_name(self.path) is None
-        return self.path.stat().st_size if is_plain else None
+    span: range | None = None  # the bytes or rows at which the sentences start; None for all
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusPart:
-    """An output and its inputs."""
+    """An output, its inputs, and the list of the sentences that are left out, if it is asked for."""
 
     target: str
     inputs: tuple[CorpusInput, ...]
+    faults: str | None = None
 
 
 def list_parts(
@@ -133,18 +157,22 @@ def list_parts(
     inputs, shard = [CorpusInput(path, number) for number, path in enumerate(paths)], request.shard
     if request.has_folder:
         suffix = request.writer().suffix
-        keeps_names = suffix == ".conllu" and request.format == "conllu"  # because the format stays the same
+        keeps_names = suffix == ".conllu" and request.input_format == "conllu"  # because the format stays the same
         targets = _targets(paths, str(request.output), None if keeps_names else suffix)
-        parts = [CorpusPart(target, (each,)) for target, each in zip(targets, inputs, strict=True)]
+        faults = [None] * len(paths) if request.faults is None else _targets(paths, str(request.faults), FAULTS_SUFFIX)
+        parts = [
+            CorpusPart(target, (each,), list_) for target, each, list_ in zip(targets, inputs, faults, strict=True)
+        ]
         if shard is not None:
             parts = [parts[index] for index in shard.files([path.stat().st_size for path in paths])]
     else:
         if shard is not None:
-            spans = shard.spans([*map(file_size, paths)])
+            spans = shard.spans([*map(request.reader().length, paths)])
             inputs = [replace(each, span=span) for each, span in zip(inputs, spans, strict=True)]
-        parts = [CorpusPart(str(request.output), tuple(inputs))]
+        faults = None if request.faults is None else str(request.faults)
+        parts = [CorpusPart(str(request.output), tuple(inputs), faults)]
     check_outputs(
-        [part.target for part in parts],
+        [output for part in parts for output in (part.target, part.faults)],
         inputs=[*map(str, request.inputs), *also_read],
         others=others,
         makes_folders=request.has_folder,
@@ -153,10 +181,20 @@ def list_parts(
     return parts
 
 
-def total_size(parts: Sequence[CorpusPart]) -> int | None:
-    """Return the size of all inputs in bytes; None if only reading them can tell."""
-    sizes = [source.size for part in parts for source in part.inputs]
-    return None if None in sizes else sum(filter(None, sizes))
+def total_length(parts: Sequence[CorpusPart], reader: Reader) -> int | None:
+    """Return the length of all inputs in the unit of their format; None if only reading them can tell."""
+    lengths = [
+        reader.known_length(source.path) if source.span is None else len(source.span)
+        for part in parts
+        for source in part.inputs
+    ]
+    return None if None in lengths else sum(filter(None, lengths))
+
+
+def format_of_input(path: str | Path) -> CorpusFormat:
+    """Return the format that the name of an input says: documents, or CoNLL-U."""
+    name = plain_name(path)
+    return "jsonl" if name.endswith(".jsonl") else "parquet" if name.endswith(".parquet") else "conllu"
 
 
 def is_folder(output: str) -> bool:

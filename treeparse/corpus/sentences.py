@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from treeparse.corpus.progress import CorpusSummary
 from treeparse.corpus.request import CorpusInput, CorpusPart, CorpusRequest
-from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence, parse_conllu, raw_conllu
-from treeparse.data.text.tokenised import parse_text, raw_text
+from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence
 from treeparse.data.text.tokenizers import tokenised
 from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
@@ -19,17 +18,19 @@ LONGEST_INPUT = 2**64  # lines of all files, at most: the distance of the ordina
 
 
 class RawItem(NamedTuple):
-    """A sentence, or a line of raw text, whose bytes have not been read yet.
+    """A sentence, a line of text or a document, whose bytes have not been read yet.
 
     Attributes:
         raw: the bytes and their place in the file.
         file: the number of the file among all inputs, from 0.
-        lines_before: sentences of text in the files before, because the name of a sentence is its number in all.
+        before: items in the files before.
+        length: of the item, in the unit of its format.
     """
 
     raw: RawSentence
     file: int
-    lines_before: int = 0
+    before: int
+    length: int
 
 
 class OrderedSentence(NamedTuple):
@@ -37,12 +38,13 @@ class OrderedSentence(NamedTuple):
 
     sentence: ConlluSentence
     ordinal: int
-    size: int  # bytes of the input that it takes
+    length: int  # of the input that it takes
 
 
-RawItemOrEnd = RawItem | None
-SentenceOrEnd = OrderedSentence | None
-"""A sentence, or None after the last sentence of an output."""
+RawItemOrEnd = RawItem | DataError | None
+"""An item, the fault of a file that is left out, or None after the last item of an output."""
+SentenceOrEnd = OrderedSentence | DataError | None
+"""A sentence, the fault of one that is left out, or None after the last sentence of an output."""
 
 
 def raw_parts(parts: Sequence[CorpusPart], request: CorpusRequest, summary: CorpusSummary) -> Iterator[RawItemOrEnd]:
@@ -56,26 +58,24 @@ def raw_parts(parts: Sequence[CorpusPart], request: CorpusRequest, summary: Corp
         yield None
 
 
-def _raw_items(inputs: Sequence[CorpusInput], request: CorpusRequest, summary: CorpusSummary) -> Iterator[RawItem]:
-    lines_before, is_text = 0, request.format == "text"
+def _raw_items(
+    inputs: Sequence[CorpusInput], request: CorpusRequest, summary: CorpusSummary
+) -> Iterator[RawItem | DataError]:
+    reader, before, counts = request.reader(), 0, len(inputs) > 1
     for source in inputs:
         last = -1
         try:
-            if is_text:
-                raws = raw_text(source.path, span=source.span)
-            else:
-                options = {"prompt": request.chunk == 1, "any_encoding": request.skip_invalid}
-                raws = raw_conllu(source.path, span=source.span, **options)
-            for raw in raws if source.span is None or source.span else ():
+            for raw in reader.items(source.path, source.span) if source.span is None or source.span else ():
                 last = raw.ordinal
-                yield RawItem(raw, source.number, lines_before)
-            if is_text:
+                yield RawItem(raw, source.number, before, reader.length_of(raw))
+            if reader.is_text and counts:
                 begun = source.span is not None and source.span.start > 0  # by another shard
-                lines_before += sum(1 for _ in raw_text(source.path)) if begun else last + 1
+                before += reader.count(source.path) if begun else last + 1
         except DataError as fault:
             if not (fault.problem == NO_SENTENCE and request.skip_invalid and request.has_folder):
                 raise
             summary.empty_files += 1
+            yield fault
 
 
 class SentenceReader:
@@ -83,7 +83,7 @@ class SentenceReader:
 
     def __init__(self, request: CorpusRequest, model: "Parser | Ensemble") -> None:
         self.request, self.model = request, model
-        self._tokenizer, trees = request.load_tokenizer(), request.trees
+        self._reader, self._tokenizer, trees = request.reader(), request.load_tokenizer(), request.trees
         single_root = model.networks[0].config.single_root
         self._check = None
         if trees.keep_heads:
@@ -94,42 +94,46 @@ class SentenceReader:
     def read(
         self, items: Iterable[RawItemOrEnd], summary: CorpusSummary
     ) -> tuple[list[SentenceOrEnd], DataError | None]:
-        """Return the sentences, with the Nones between outputs, up to the first fault, and that fault."""
+        """Return the sentences, the faults of those that are left out, and Nones, up to the fault that ends the work.
+
+        That fault is the second value, None if there is none.
+        """
         sentences: list[SentenceOrEnd] = []
-        try:
-            for item in items:
-                if item is None:
-                    sentences.append(None)
-                else:
-                    sentences += self._sentences_of(item, summary)
-        except DataError as fault:
-            return sentences, fault
+        for item in items:
+            if isinstance(item, RawItem):
+                try:
+                    sentences += self._read(item, summary)
+                except DataError as fault:
+                    return sentences, fault
+            else:
+                sentences.append(item)
         return sentences, None
 
-    def _sentences_of(self, item: RawItem, summary: CorpusSummary) -> Iterator[OrderedSentence]:
-        """Yield the valid sentences of an item that are not too long; without a tokenizer one at most."""
-        read = self._read(item, summary)
-        if read is None:
+    def _read(self, item: RawItem, summary: CorpusSummary) -> Iterator[OrderedSentence | DataError]:
+        """Yield the valid sentences of an item that are not too long, and the faults of the others."""
+        try:
+            sentences = [*self._split(self._reader.sentences(item.raw, item.before, self._check))]
+        except DataError as fault:
+            if not self.request.skip_invalid:
+                raise
+            summary.invalid_sentences += 1
+            yield fault
             return
-        first, size, longest = item.file * LONGEST_FILE + read.ordinal, len(item.raw.text), self.request.max_words
-        for number, sentence in enumerate((read,) if self._tokenizer is None else tokenised(read, self._tokenizer)):
-            if longest is not None and len(sentence.words) > longest:
+        first, longest = item.file * LONGEST_FILE + item.raw.ordinal, self.request.max_words
+        for number, sentence in enumerate(sentences):
+            count = len(sentence.words)
+            if longest is not None and count > longest:
                 summary.long_sentences += 1
+                yield sentence.fault(f"it has {count:,} words, and at most {longest:,} are parsed")
                 continue
             check_sentence(sentence, self.model)
-            yield OrderedSentence(sentence, number * LONGEST_INPUT + first, 0 if number else size)
+            yield OrderedSentence(sentence, number * LONGEST_INPUT + first, 0 if number else item.length)
 
-    def _read(self, item: RawItem, summary: CorpusSummary) -> ConlluSentence | None:
-        """Return the sentence of an item; None if it is faulty and left out."""
-        if self.request.format == "text":
-            return parse_text(item.raw, first=item.lines_before + 1)
-        sentence = parse_conllu(item.raw, self._check)
-        if isinstance(sentence, ConlluSentence):
-            return sentence
-        if not self.request.skip_invalid:
-            raise sentence[0]
-        summary.invalid_sentences += 1
-        return None
+    def _split(self, sentences: Iterable[ConlluSentence]) -> Iterable[ConlluSentence]:
+        """Return sentences; the tokenizer, if there is one, splits paragraphs into them."""
+        if self._tokenizer is None:
+            return sentences
+        return (sentence for paragraph in sentences for sentence in tokenised(paragraph, self._tokenizer))
 
 
 def check_sentence(sentence: ConlluSentence, model: "Parser | Ensemble") -> None:
@@ -151,7 +155,7 @@ def chunks_of(items: Iterable[RawItemOrEnd], size: int, words: int) -> Iterator[
     try:
         for item in items:
             chunk.append(item)
-            if item is not None:
+            if isinstance(item, RawItem):
                 count += 1
                 length += _words_at_most(item.raw.text)
             if count == size or length >= words:
@@ -164,6 +168,6 @@ def chunks_of(items: Iterable[RawItemOrEnd], size: int, words: int) -> Iterator[
 
 
 def _words_at_most(text: bytes) -> int:
-    """Return a number that the words of a CoNLL-U sentence, or of a line of text, do not exceed."""
+    """Return a number that the words of a CoNLL-U sentence, or of a line of text, do not exceed by much."""
     lines = text.count(b"\n")
     return lines if lines > 1 else text.count(b" ") + text.count(b"\t") + 1

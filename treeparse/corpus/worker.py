@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from treeparse.corpus.parsing import ChunkParser, ParsedChunk
+from treeparse.corpus.parsing import ChunkParser, ParsedChunk, Result
 from treeparse.corpus.request import CorpusRequest
 from treeparse.corpus.sentences import RawItemOrEnd
 from treeparse.corpus.writers.writer import Writer
@@ -29,11 +29,13 @@ class OutputPiece(NamedTuple):
     Attributes:
         text: the text of the sentences, if the writer's texts are independent.
         results: the results otherwise.
+        faults: of the sentences that are left out.
         ends: whether the output ends here.
     """
 
     text: str
     results: list[NBestList]
+    faults: list[DataError]
     ends: bool
 
 
@@ -85,20 +87,22 @@ def _parsed(parser: ChunkParser, writer: Writer, items: list[RawItemOrEnd]) -> S
     return SentChunk(pieces, None if rules is None else rules.tally.taken())
 
 
-def _pieces(results: Iterable[NBestList | None], writer: Writer) -> Iterator[OutputPiece]:
+def _pieces(results: Iterable[Result], writer: Writer) -> Iterator[OutputPiece]:
     """Yield the results of each output: all but the last one end with the end of their output."""
-    own: list[NBestList] = []
+    own, faults = list[NBestList](), list[DataError]()
     for result in results:
-        if result is None:
-            yield _piece(own, writer, ends=True)
-            own = []
-        else:
+        if isinstance(result, NBestList):
             own.append(result)
-    if own:
-        yield _piece(own, writer, ends=False)
+        elif result is not None:
+            faults.append(result)
+        else:
+            yield _piece(own, faults, writer, ends=True)
+            own, faults = [], []
+    if own or faults:
+        yield _piece(own, faults, writer, ends=False)
 
 
-def _piece(results: list[NBestList], writer: Writer, *, ends: bool) -> OutputPiece:
+def _piece(results: list[NBestList], faults: list[DataError], writer: Writer, *, ends: bool) -> OutputPiece:
     if not writer.is_independent:
-        return OutputPiece("", results, ends)
-    return OutputPiece("".join(writer.texts(results)), [], ends)
+        return OutputPiece("", results, faults, ends)
+    return OutputPiece("".join(writer.texts(results)), [], faults, ends)

@@ -43,7 +43,14 @@ _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
 
 
 class RawSentence(NamedTuple):
-    """The bytes of a sentence, and where they stand: the file, their first line, and the ordinal of the sentence."""
+    """The bytes of a sentence, a line of text or a document, and where they stand.
+
+    Attributes:
+        text: the bytes.
+        source: the name of the file.
+        line: the number of their first line, or of the row, from 1.
+        ordinal: their index in the file, from 0.
+    """
 
     text: bytes
     source: str

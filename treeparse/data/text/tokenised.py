@@ -91,6 +91,10 @@ def parse_text(raw: RawSentence, first: int = 1) -> ConlluSentence:
         text = text.removeprefix(BYTE_ORDER_MARK)
     elif problem := byte_order_mark_problem(text):
         raise DataError(problem, source=raw.source, line=raw.line)
-    forms = [form for form in _SEPARATORS.split(text.strip("\r\n")) if form]
     place = {"source": raw.source, "line": raw.line, "ordinal": raw.ordinal}
-    return ConlluSentence.from_forms(forms, sent_id=str(first + raw.ordinal), **place)
+    return ConlluSentence.from_forms(forms_of(text.strip("\r\n")), sent_id=str(first + raw.ordinal), **place)
+
+
+def forms_of(line: str) -> list[str]:
+    """Return the words of a line: what stands between spaces and tabs."""
+    return [form for form in _SEPARATORS.split(line) if form]

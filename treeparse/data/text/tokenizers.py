@@ -97,7 +97,8 @@ def _sentence(tokens: Sequence[_Spaced], line: ConlluSentence, number: int) -> C
     text = "".join(token.form + " " * token.space_after for token in tokens).strip()
     words = ConlluSentence.from_forms([word for token in tokens for word in token.words])
     name = f"{line.sent_id}-{number}"
-    comments = [*(["# newpar"] if number == 1 else []), f"# sent_id = {name}", f"# text = {text}"]
+    documents = [f"# newdoc id = {document}" for document in line.comments("newdoc id")]
+    comments = [*([*documents, "# newpar"] if number == 1 else []), f"# sent_id = {name}", f"# text = {text}"]
     block = "\n".join([*comments, *("\t".join(row) for row in rows), "", ""])
     return ConlluSentence(words.words, block, name, line.source, line.line, line.ordinal)
 
