@@ -112,11 +112,10 @@ def has_all_heads(batch: Batch) -> bool:
 def known_tree_of(distribution: LabeledCRF, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return ``known_tree`` without the heads and labels of non-projective arcs, unless the distribution has such arcs.
 
-    Only trees whose heads are all known are compared. The batch's own tensors mean that no tree changed. Causes no
-    device sync.
+    The batch's own tensors mean that no tree changed. Causes no device sync.
     """
     heads, labels = known_tree(batch)
-    if distribution.base.family.crossing or not has_all_heads(batch):
+    if distribution.base.family.crossing:
         return heads, labels
     assert batch.on_cpu.heads is not None
     opened = has_nonprojective_arc(batch.on_cpu.heads)

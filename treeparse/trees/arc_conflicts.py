@@ -55,19 +55,26 @@ def descendants(heads: Tensor) -> Tensor:
 
 
 def has_nonprojective_arc(heads: Tensor) -> Tensor:
-    """Tell which words of trees ``(B, n+1)`` have a non-projective arc: a word below it is no descendant of its head.
+    """Tell which words of trees, or of parts of trees, ``(B, n+1)`` have an arc that no projective tree may have.
 
-    Padding is False. Without the arcs of these words, no two arcs of a tree cross: some projective tree has them all.
+    An unknown head is -1, as is padding. The known arcs fall into connected fragments; a tree whose heads are all known
+    is one. An arc is non-projective if a word below it is no descendant of its head, and is in the head's fragment or
+    in one that reaches beyond the arc. Without the heads of these words, some projective tree has all known arcs; with
+    them, none has.
     """
     nodes = heads.shape[-1]
     node = torch.arange(nodes, device=heads.device)
-    is_stranger = (~descendants(heads)).mT.float()
-    strangers = torch.nn.functional.pad(is_stranger.cumsum(-2), (0, 0, 1, 0))  # [x, head]: among the nodes before x
+    is_descendant = descendants(heads)  # [node, word]
+    related = (is_descendant.float().mT @ is_descendant.float()) > 0  # [word, word]: one fragment has both
+    first_related = torch.where(related, node, nodes).amin(-1).unsqueeze(-2)  # of a fragment, by its words
+    last_related = torch.where(related, node, -1).amax(-1).unsqueeze(-2)
     head = heads.clamp_min(0)
-    first, last = torch.minimum(head, node) + 1, torch.maximum(head, node)
-    below = [strangers.gather(-2, x.unsqueeze(-1).expand(-1, -1, nodes)) for x in (first, last)]
-    count = (below[1] - below[0]).gather(-1, head.unsqueeze(-1)).squeeze(-1)
-    return (heads >= 0) & (last > first) & (count > 0)
+    first, last = torch.minimum(head, node).unsqueeze(-1), torch.maximum(head, node).unsqueeze(-1)  # [dependent, word]
+    of_head = head.unsqueeze(-1).expand(-1, -1, nodes)
+    is_stranger = ~is_descendant.gather(-2, of_head)
+    reaches_beyond = (first_related < first) | (last_related > last)
+    conflicts = is_stranger & (first < node) & (node < last) & (related.gather(-2, of_head) | reaches_beyond)
+    return (heads >= 0) & conflicts.any(-1)
 
 
 def _item_allows(family: Family, parts: Parts, lengths: Tensor, possible: Tensor, conflict: Conflict) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import torch
+
 from treeparse.data.batches.mixing import SmoothedDraw, TrainingMix
 from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, has_tree, with_plain_labels
@@ -16,6 +18,7 @@ from treeparse.names import TreeKind
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence, nonprojective_words, tree_problem
 from treeparse.training.settings.config import DataConfig, TrainConfig
+from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.tree_kinds import have_crossing_arcs, have_sums
 
 Say = Callable[[str], None]
@@ -126,13 +129,19 @@ def say_crossing_arcs(trees: TreeKind, train: Sequence[Sentence], say: Say) -> N
     """Tell ``say`` how many arcs of training trees cross others, if the model's trees have no such arcs."""
     if have_crossing_arcs(trees):
         return
-    heads = [sentence.heads for sentence in train if sentence.heads is not None]
-    counts = [len(nonprojective_words(each)) for each in heads if not tree_problem(each, single_root=False)]
+    counts = [_nonprojective_arcs(sentence.heads) for sentence in train if sentence.heads is not None]
     if sum(counts):
         say(
             f"crossing arcs, which model.trees {trees} lack: {sum(counts):,} in {sum(map(bool, counts)):,} training "
             "sentences; likelihood and margin take these words' heads as unknown"
         )
+
+
+def _nonprojective_arcs(heads: Sequence[int]) -> int:
+    """Count the arcs of a tree, or of its known part, that no projective tree may have."""
+    if -1 in heads:
+        return int(has_nonprojective_arc(torch.tensor([[-1, *heads]])).sum())
+    return 0 if tree_problem(heads, single_root=False) else len(nonprojective_words(heads))
 
 
 def check_objective(objective: Objective, train: Sequence[Sentence], *, trees: TreeKind, unlabelled: bool) -> None:
