@@ -327,15 +327,18 @@ def test_scores_are_not_changed() -> None:
 
 
 def test_crossing_arcs_are_open_where_no_tree_has_them() -> None:
-    """Word 4 crosses the arc of word 3, so that its head and label may be any; the other item has its tree."""
-    heads = torch.tensor([[-1, 0, 1, 1, 2], [-1, 0, 1, 2, 3]])
+    """Word 4 crosses the arc of word 3, so that its head and label may be any; the second item has its tree.
+
+    In the third item, part of a tree, neither arc of the two is the one to open: both are.
+    """
+    heads = torch.tensor([[-1, 0, 1, 1, 2], [-1, 0, 1, 2, 3], [-1, 0, -1, 1, 2]])
     generator = torch.Generator().manual_seed(2)
-    scores = torch.randn(2, 5, 5, dtype=torch.float64, generator=generator)
-    label_scores = torch.randn(2, 5, 5, 2, dtype=torch.float64, generator=generator).log_softmax(-1)
-    lengths, labels = torch.tensor([4, 4]), torch.where(heads >= 0, heads % 2, -1)
+    scores = torch.randn(3, 5, 5, dtype=torch.float64, generator=generator)
+    label_scores = torch.randn(3, 5, 5, 2, dtype=torch.float64, generator=generator).log_softmax(-1)
+    lengths, labels = torch.tensor([4, 4, 4]), torch.where(heads >= 0, heads % 2, -1)
     p = LabeledCRF(ProjectiveCRF(scores, lengths), label_scores)
-    found = TreeLikelihood()(p, Batch(lengths, torch.arange(2), {}, heads, labels))
-    for item, known in enumerate(([0, 1, 1, None], [0, 1, 2, 3])):
+    found = TreeLikelihood()(p, Batch(lengths, torch.arange(3), {}, heads, labels))
+    for item, known in enumerate(([0, 1, 1, None], [0, 1, 2, 3], [0, None, None, None])):
         trees = all_trees(4, single_root=True, projective=True)
         totals = torch.from_numpy(tree_scores(scores[item].numpy(), trees))
         agree = [all(k in (None, h) for k, h in zip(known, tree, strict=True)) for tree in trees.tolist()]
