@@ -25,7 +25,7 @@ from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, is_folder, list_parts
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import WRITERS, check_format
-from treeparse.corpus.writers.writer import Writer
+from treeparse.corpus.writers.writer import FileWriter
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
 from treeparse.names import CORPUS_FORMATS, LISTING_DECODERS, listing_decoder_named
@@ -145,8 +145,8 @@ def add_list_arguments(parser: argparse.ArgumentParser, *, k: str, decoder: str,
 def add_output_format_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--output-format``."""
     meaning = (
-        "the output format, or the class path of a writer, such as mine.Writer (default: jsonl if OUT ends in "
-        ".jsonl, .jsonl.gz and the like, otherwise conllu)"
+        "the output format, or the class path of a writer, such as mine.Writer (default: jsonl or parquet if OUT ends "
+        "in .jsonl, .jsonl.gz, .parquet and the like, otherwise conllu)"
     )
     add_choice_argument(parser, "--output-format", check_format, WRITERS, help=meaning)
 
@@ -161,7 +161,7 @@ def _shard(text: str) -> Shard:
 def parse_files(
     args: argparse.Namespace,
     trees: TreeRequest,
-    output_format: str | Writer | None,
+    output_format: str | FileWriter | None,
     *,
     tags: bool = False,
     also_read: Sequence[str] = (),

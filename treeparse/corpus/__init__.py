@@ -21,6 +21,7 @@ from treeparse.corpus.request import CorpusPart as CorpusPart
 from treeparse.corpus.request import CorpusRequest as CorpusRequest
 from treeparse.corpus.request import list_parts as list_parts
 from treeparse.corpus.trees import TreeRequest as TreeRequest
+from treeparse.corpus.writers.writer import FileWriter as FileWriter
 from treeparse.corpus.writers.writer import Writer as Writer
 from treeparse.corpus.writers.writer import WriterOptions as WriterOptions
 from treeparse.lazy import names_on_demand

@@ -7,7 +7,6 @@ its memory, is replaced, and its chunks are parsed by another one.
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from functools import partial
 from itertools import chain
 from multiprocessing import connection
 from typing import Any, NamedTuple
@@ -18,8 +17,7 @@ from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest
 from treeparse.corpus.sentences import RawItem, RawItemOrEnd
 from treeparse.corpus.worker import Loader, OutputPiece, SentChunk, serve_chunks
-from treeparse.corpus.writers.writer import write_results, write_texts
-from treeparse.errors import DataError, TreeparseError
+from treeparse.errors import TreeparseError
 
 WAITING = 2  # chunks that a worker has: the one that it parses, and the next one
 READ_AHEAD = 6  # chunks a worker that are read and not yet written, at most: a slow one holds up those after it
@@ -55,8 +53,8 @@ def parse_with_jobs(
         parsed = _counted(workers.results(work.chunks()), work)
         pieces = chain.from_iterable(work.reported(parsed))
         if writer.is_independent:
-            return work.write(_texts_of(pieces), partial(write_texts, writer))
-        return work.write(_results_of(pieces), partial(write_results, writer))
+            return work.write(_packed_of(pieces), writer.write_packed)
+        return work.write(_results_of(pieces), writer.write)
 
 
 def _counted(results: Iterator[tuple["Task", SentChunk]], work: CorpusWork) -> Iterator[ParsedChunk[OutputPiece]]:
@@ -69,11 +67,11 @@ def _counted(results: Iterator[tuple["Task", SentChunk]], work: CorpusWork) -> I
         yield parsed
 
 
-def _texts_of(pieces: Iterator[OutputPiece]) -> Iterator[str | DataError | None]:
+def _packed_of(pieces: Iterator[OutputPiece]) -> Iterator[Any]:
     for piece in pieces:
         yield from piece.faults
-        if piece.text:
-            yield piece.text
+        if piece.packed is not None:
+            yield piece.packed
         if piece.ends:
             yield None
 

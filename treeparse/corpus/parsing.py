@@ -5,7 +5,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Generic, TypeVar
 
@@ -21,7 +20,6 @@ from treeparse.corpus.sentences import (
     raw_parts,
 )
 from treeparse.corpus.trees import TreeRequest
-from treeparse.corpus.writers.writer import write_results
 from treeparse.data.mapping import Progress
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.text.rawtext import RawTextCheck
@@ -70,7 +68,7 @@ def parse_parts(
     results = work.reported(parser.parse(items, work.observer.advance) for items in work.chunks())
     if request.output != "-":  # after standard output a program may wait for a parse before it sends the next sentence
         results = made_ahead(results, model.device)
-    return work.write(chain.from_iterable(results), partial(write_results, writer))
+    return work.write(chain.from_iterable(results), writer.write)
 
 
 @dataclass

@@ -10,7 +10,7 @@ from treeparse.corpus.readers import READERS
 from treeparse.corpus.readers.reader import Reader, ReaderOptions
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import make_writer
-from treeparse.corpus.writers.writer import Writer, WriterOptions
+from treeparse.corpus.writers.writer import FileWriter, WriterOptions
 from treeparse.data.compression import plain_name
 from treeparse.data.files import expand_paths
 from treeparse.data.nbest.files import format_of
@@ -57,7 +57,7 @@ class CorpusRequest:
     text_column: str = "text"
     id_column: str | None = None
     tokenizer: str | Tokenizer | None = None
-    output_format: str | Writer | None = None
+    output_format: str | FileWriter | None = None
     tags: bool = False
     drop_empty: bool = False
     skip_invalid: bool = False
@@ -105,15 +105,15 @@ class CorpusRequest:
         """Return the tokenizer, which a name may have to load."""
         return tokenizer_named(self.tokenizer) if isinstance(self.tokenizer, str) else self.tokenizer
 
-    def writer(self) -> Writer:
+    def writer(self) -> FileWriter:
         """Return the writer of the output format.
 
         Raises:
             TreeparseError: there is no such format, or it cannot hold what is to be written.
         """
-        if isinstance(self.output_format, Writer):
+        if isinstance(self.output_format, FileWriter):
             return self.output_format
-        name = self.output_format or ("conllu" if self.has_folder else format_of(self.output))
+        name = self.output_format or ("conllu" if self.has_folder else format_of_output(self.output))
         trees = self.trees
         is_list, has_sets = trees.method != "parse", trees.head_threshold is not None
         options = {"tags": self.tags, "probabilities": trees.probabilities, "drop_empty": self.drop_empty}
@@ -189,6 +189,11 @@ def total_length(parts: Sequence[CorpusPart], reader: Reader) -> int | None:
         for source in part.inputs
     ]
     return None if None in lengths else sum(filter(None, lengths))
+
+
+def format_of_output(path: str | Path) -> str:
+    """Return the output format that the name of an output says."""
+    return "parquet" if plain_name(path).endswith(".parquet") else format_of(path)
 
 
 def format_of_input(path: str | Path) -> CorpusFormat:

@@ -13,7 +13,7 @@ import torch
 from treeparse.corpus.parsing import ChunkParser, ParsedChunk, Result
 from treeparse.corpus.request import CorpusRequest
 from treeparse.corpus.sentences import RawItemOrEnd
-from treeparse.corpus.writers.writer import Writer
+from treeparse.corpus.writers.writer import FileWriter
 from treeparse.data.parses import NBestList
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser
@@ -27,13 +27,13 @@ class OutputPiece(NamedTuple):
     """Results of a chunk that belong to one output.
 
     Attributes:
-        text: the text of the sentences, if the writer's texts are independent.
-        results: the results otherwise.
+        packed: the sentences as the writer packs them, if it packs them independently; None if there are none.
+        results: the sentences otherwise.
         faults: of the sentences that are left out.
         ends: whether the output ends here.
     """
 
-    text: str
+    packed: Any
     results: list[NBestList]
     faults: list[DataError]
     ends: bool
@@ -81,13 +81,13 @@ def _arriving(connection: Any) -> Iterator[list[RawItemOrEnd]]:
         yield queue.get()
 
 
-def _parsed(parser: ChunkParser, writer: Writer, items: list[RawItemOrEnd]) -> SentChunk:
+def _parsed(parser: ChunkParser, writer: FileWriter, items: list[RawItemOrEnd]) -> SentChunk:
     parsed, rules = parser.parse(items, lambda sentences, words, size: None), parser.request.trees.rules
     pieces = ParsedChunk([*_pieces(parsed.results, writer)], parsed.summary, parsed.fault, parsed.doubt)
     return SentChunk(pieces, None if rules is None else rules.tally.taken())
 
 
-def _pieces(results: Iterable[Result], writer: Writer) -> Iterator[OutputPiece]:
+def _pieces(results: Iterable[Result], writer: FileWriter) -> Iterator[OutputPiece]:
     """Yield the results of each output: all but the last one end with the end of their output."""
     own, faults = list[NBestList](), list[DataError]()
     for result in results:
@@ -102,7 +102,7 @@ def _pieces(results: Iterable[Result], writer: Writer) -> Iterator[OutputPiece]:
         yield _piece(own, faults, writer, ends=False)
 
 
-def _piece(results: list[NBestList], faults: list[DataError], writer: Writer, *, ends: bool) -> OutputPiece:
+def _piece(results: list[NBestList], faults: list[DataError], writer: FileWriter, *, ends: bool) -> OutputPiece:
     if not writer.is_independent:
-        return OutputPiece("", results, faults, ends)
-    return OutputPiece("".join(writer.texts(results)), [], faults, ends)
+        return OutputPiece(None, results, faults, ends)
+    return OutputPiece(writer.pack(results) if results else None, [], faults, ends)

@@ -21,6 +21,8 @@ NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # errors of file systems t
 class Output:
     """A binary output stream whose ``write`` takes ``bytes`` or ``str`` (written as UTF-8)."""
 
+    closed = False  # which libraries ask before they write
+
     def __init__(self, stream: BinaryIO, *, flush: bool = False) -> None:
         self._stream, self._flush = stream, flush
 
@@ -30,6 +32,10 @@ class Output:
         if self._flush:
             self._stream.flush()
         return len(data)
+
+    def flush(self) -> None:
+        """Pass on what is buffered."""
+        self._stream.flush()
 
 
 def check_output(path: str | Path) -> None:

@@ -20,7 +20,7 @@ from treeparse.cli.corpora import add_output_format_argument
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.corpus.request import is_folder
 from treeparse.corpus.writers import make_writer
-from treeparse.corpus.writers.writer import WriterOptions, write_results
+from treeparse.corpus.writers.writer import WriterOptions
 from treeparse.data.files import check_folder, expand_paths
 from treeparse.data.nbest.files import format_of, read_nbest
 from treeparse.data.parses import NBestList
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         form = (args.output_format or format_of(args.output)) if args.whole else "conllu"
         writer = make_writer(form, WriterOptions(lists=args.whole, drop_empty=args.drop_empty))
     with ParsingBar(None, hidden=args.quiet or (args.output == "-" and sys.stdout.isatty())) as bar:
-        write_results(writer, args.output, _reranked(read, scorer, counts, bar))
+        writer.write(args.output, _reranked(read, scorer, counts, bar))
     changed = f"{counts['changed']:,} with another first tree than before"
     Console(quiet=args.quiet).remark(f"{counted(counts['sentences'], 'sentence')}, {changed}")
     return 0

@@ -16,11 +16,12 @@ from collections.abc import Mapping
 
 from treeparse.corpus.writers.conllu import ConlluWriter
 from treeparse.corpus.writers.jsonl import JsonlWriter
-from treeparse.corpus.writers.writer import Writer, WriterOptions
+from treeparse.corpus.writers.parquet import ParquetWriter
+from treeparse.corpus.writers.writer import FileWriter, WriterOptions
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.user_code import import_code
 
-WRITERS: Mapping[str, type[Writer]] = {"conllu": ConlluWriter, "jsonl": JsonlWriter}
+WRITERS: Mapping[str, type[FileWriter]] = {"conllu": ConlluWriter, "jsonl": JsonlWriter, "parquet": ParquetWriter}
 
 
 def check_format(name: str) -> str:
@@ -34,7 +35,7 @@ def check_format(name: str) -> str:
     return name
 
 
-def make_writer(name: str, options: WriterOptions) -> Writer:
+def make_writer(name: str, options: WriterOptions) -> FileWriter:
     """Return the writer of a format, or of a class path.
 
     Raises:
@@ -44,6 +45,6 @@ def make_writer(name: str, options: WriterOptions) -> Writer:
     if kind is None:
         module, _, attribute = name.rpartition(".")
         kind = getattr(import_code(module), attribute, None)
-    if not (isinstance(kind, type) and issubclass(kind, Writer)):
+    if not (isinstance(kind, type) and issubclass(kind, FileWriter)):
         raise TreeparseError(f"An output format must be a subclass of treeparse.corpus.Writer, got {name}.")
     return kind(options)

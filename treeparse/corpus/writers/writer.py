@@ -1,10 +1,10 @@
 """The interface of output formats."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList
@@ -29,8 +29,8 @@ class WriterOptions:
     drop_empty: bool = False
 
 
-class Writer(ABC):
-    """An output format. ``suffix`` ends the names of its files."""
+class FileWriter(ABC):
+    """An output format. ``suffix`` ends the names of its files; `Writer` is the base of formats that are text."""
 
     suffix: ClassVar[str]
 
@@ -39,20 +39,54 @@ class Writer(ABC):
 
     @property
     def is_independent(self) -> bool:
-        """Whether the text of a sentence is the same whatever comes before it, but for what `following` changes.
+        """Whether sentences can be packed whatever comes before them: then several processes (``--jobs``) pack them.
 
-        Then several processes (``--jobs``) make the texts; otherwise they only parse.
+        Otherwise these processes only parse.
         """
         return False
+
+    @abstractmethod
+    def write(self, path: str | Path, results: Iterable[NBestList]) -> None:
+        """Write sentences with their trees, whole or not at all; see `treeparse.data.outputs.atomic_output`."""
+
+    @abstractmethod
+    def pack(self, results: Sequence[NBestList]) -> Any:
+        """Return some sentences as `write_packed` takes them; what is returned must pickle."""
+
+    @abstractmethod
+    def write_packed(self, path: str | Path, packed: Iterable[Any]) -> None:
+        """Write what `pack` returned, in order, as `write` writes its sentences."""
+
+
+class Writer(FileWriter):
+    """An output format that is text."""
+
+    @abstractmethod
+    def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
+        """Yield the text of each sentence with its trees, in order; the texts together are the file."""
 
     def following(self, before: str, text: str) -> str:
         """Return the text of some sentences as it stands after the text of others, for independent texts."""
         del before
         return text
 
-    @abstractmethod
-    def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
-        """Yield the text of each sentence with its trees, in order; the texts together are the file."""
+    def write(self, path: str | Path, results: Iterable[NBestList]) -> None:
+        """Write the texts of sentences."""
+        with atomic_output(path) as output:
+            for text in self.texts(results):
+                output.write(text)
+
+    def pack(self, results: Sequence[NBestList]) -> str:
+        """Return the text of some sentences."""
+        return "".join(self.texts(results))
+
+    def write_packed(self, path: str | Path, packed: Iterable[str]) -> None:
+        """Write texts, each as it stands after the one before."""
+        with atomic_output(path) as output:
+            before = ""
+            for text in packed:
+                output.write(self.following(before, text) if before else text)
+                before = text
 
 
 def with_id(result: NBestList) -> NBestList:
@@ -60,19 +94,3 @@ def with_id(result: NBestList) -> NBestList:
     if result.sent_id:
         return result
     return replace(result, sentence=replace(result.sentence, sent_id=f"sentence-{result.sentence.ordinal + 1}"))
-
-
-def write_results(writer: Writer, path: str | Path, results: Iterable[NBestList]) -> None:
-    """Write sentences with their trees, whole or not at all; see `treeparse.data.outputs.atomic_output`."""
-    with atomic_output(path) as output:
-        for text in writer.texts(results):
-            output.write(text)
-
-
-def write_texts(writer: Writer, path: str | Path, texts: Iterable[str]) -> None:
-    """Write independent texts of several processes as `write_results` writes their sentences."""
-    with atomic_output(path) as output:
-        before = ""
-        for text in texts:
-            output.write(writer.following(before, text) if before else text)
-            before = text
