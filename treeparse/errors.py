@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 N = TypeVar("N", bound=str)
 
@@ -22,6 +22,10 @@ class DataError(TreeparseError):
         place = ":".join(str(part) for part in (source, line) if part is not None)
         sentence = f"sentence {sent_id}" if sent_id is not None else ""
         super().__init__(": ".join(part for part in (place, sentence, problem) if part))
+
+    def at(self, source: str) -> Self:
+        """Return the fault of a file of another name."""
+        return type(self)(self.problem, source=source, line=self.line, sent_id=self.sent_id)
 
     def __reduce__(self) -> tuple[object, ...]:
         place = {"source": self.source, "line": self.line, "sent_id": self.sent_id}

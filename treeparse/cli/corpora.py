@@ -1,13 +1,11 @@
 """Corpora on the command line: arguments of the commands that parse files, the progress bar and the closing line."""
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import (
@@ -20,9 +18,9 @@ from treeparse.cli.common import (
     positive,
 )
 from treeparse.cli.models import add_model_arguments, check_models, load_models, models_and_files
-from treeparse.corpus.forks import worker_context
+from treeparse.cli.processes import parse_in_processes, parse_on_cluster
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
-from treeparse.corpus.request import CorpusPart, CorpusRequest, is_folder, list_parts
+from treeparse.corpus.request import CorpusRequest, is_folder, list_parts
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import WRITERS, check_format
 from treeparse.corpus.writers.writer import FileWriter
@@ -73,6 +71,12 @@ input is faulty; then the same command with --skip-existing parses the other inp
 With --jobs N, N processes parse what this one reads and writes: the output is the same, the model's weights are in
 memory once, and a process that dies is replaced. Each process imports torch first, which takes some seconds.
 
+With --ray ADDRESS, the processes of a Ray cluster (pip install treeparse[ray]) parse whole files, each into its own in
+the folder OUT; with --device cuda each has a GPU. IN and OUT may be URLs such as s3://bucket/*.conllu.gz. An output has
+its name once it is complete and has a line in the manifest (counts, digests, seconds); the same command again parses
+those that are missing. Faulty files are named in the end; the others have their outputs. All nodes need treeparse, the
+model under the same path, and files that are no URLs under the same paths.
+
 With --shard i/n, n processes or machines share the work, each with another i from 1 to n; they need not communicate.
 With -o folder/ they share the files, by size. With one output each process parses a run of sentences of about equal
 size in bytes: with -o part-$i.conllu, cat part-1.conllu part-2.conllu ... gives the whole. A shard may be empty. All
@@ -117,9 +121,16 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     parser.add_argument("--max-words", type=positive, metavar="N", help="leave out and count sentences over N words")
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="parse the I-th of N parts of the input, see below")
     jobs = (
-        "parse in N processes, with the same output (default: 1); each has --threads (default: its share of the CPUs)"
+        "parse in N processes, with the same output (default: 1, of a cluster as many as it has room for); each has "
+        "--threads (default: its share of the CPUs, in a cluster 1)"
     )
-    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help=jobs)
+    parser.add_argument("--jobs", type=positive, metavar="N", help=jobs)
+    ray = "parse the files on a Ray cluster: its address, auto for this machine's, or local to start one, see below"
+    parser.add_argument("--ray", metavar="ADDRESS", help=ray)
+    manifest = (
+        "of --ray: where a line for each output is written (default: manifest.jsonl in the folder of the outputs)"
+    )
+    parser.add_argument("--manifest", metavar="FILE", help=manifest)
     parser.add_argument("--skip-existing", action="store_true", help="leave existing output files as they are")
     add_batch_words_argument(parser)
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
@@ -190,15 +201,18 @@ def parse_files(
     )
     with modules_of_current_folder():
         request.writer()
-    parts = list_parts(request, also_read=also_read, others=[*models, args.rules])
+    parts = [] if args.ray else list_parts(request, also_read=also_read, others=[*models, args.rules])
     check_models(models, args)
     rules = read_rules(args)
     request = replace(request, trees=replace(request.trees, rules=rules))
     with closing(_Progress(args)) as observer:
-        if args.jobs > 1:
+        if args.ray or (args.jobs or 1) > 1:
             if prepare is not None:
                 request = replace(request, trees=prepare(load_models(models, args), request.trees))
-            summary = _parse_with_jobs(models, request, parts, observer, args)
+            if args.ray:
+                summary = parse_on_cluster(models, request, observer, args)
+            else:
+                summary = parse_in_processes(models, request, parts, observer, args)
         else:
             tokenizer = request.load_tokenizer()
             model = load_models(models, args)
@@ -209,25 +223,6 @@ def parse_files(
             summary = parse_parts(model, request, parts, observer=observer)
     Console(quiet=args.quiet).remark(closing_line(summary, request))
     return 0
-
-
-def _parse_with_jobs(
-    models: Sequence[str],
-    request: CorpusRequest,
-    parts: Sequence[CorpusPart],
-    observer: CorpusObserver,
-    args: argparse.Namespace,
-) -> CorpusSummary:
-    """Parse in several processes; each one loads the models."""
-    worker_context()  # begins to import torch, too
-    with Console(quiet=args.quiet).during("loading PyTorch"):
-        from treeparse.corpus.jobs import parse_with_jobs
-
-    quiet = argparse.Namespace(**{**vars(args), "quiet": True})
-    load = partial(load_models, [*models], quiet, mapped=True)
-    threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
-    with modules_of_current_folder():  # in the processes, too
-        return parse_with_jobs(load, request, parts, args.jobs, threads=threads, observer=observer)
 
 
 def _named_options(args: argparse.Namespace, *names: str) -> dict[str, Any]:

@@ -122,11 +122,19 @@ class CorpusRequest:
 
 @dataclass(frozen=True, slots=True)
 class CorpusInput:
-    """An input file, or the sentences of the file that belong to a shard."""
+    """An input file, or the sentences of the file that belong to a shard.
+
+    Attributes:
+        path: the file.
+        number: among all inputs, from 0.
+        span: the bytes or rows at which the sentences start; None for all.
+        name: of the file in messages and lists of faults, where it is the copy of another one.
+    """
 
     path: Path
-    number: int  # among all inputs, from 0
-    span: range | None = None  # the bytes or rows at which the sentences start; None for all
+    number: int
+    span: range | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +142,8 @@ class CorpusPart:
     """An output, its inputs, and the list of the sentences that are left out, if it is asked for."""
 
     target: str
+    faults: str | None
     inputs: tuple[CorpusInput, ...]
-    faults: str | None = None
 
 
 def list_parts(
@@ -156,13 +164,8 @@ def list_parts(
     paths = expand_paths(request.inputs)
     inputs, shard = [CorpusInput(path, number) for number, path in enumerate(paths)], request.shard
     if request.has_folder:
-        suffix = request.writer().suffix
-        keeps_names = suffix == ".conllu" and request.input_format == "conllu"  # because the format stays the same
-        targets = _targets(paths, str(request.output), None if keeps_names else suffix)
-        faults = [None] * len(paths) if request.faults is None else _targets(paths, str(request.faults), FAULTS_SUFFIX)
-        parts = [
-            CorpusPart(target, (each,), list_) for target, each, list_ in zip(targets, inputs, faults, strict=True)
-        ]
+        targets = targets_of(paths, request)
+        parts = [CorpusPart(*target, (each,)) for target, each in zip(targets, inputs, strict=True)]
         if shard is not None:
             parts = [parts[index] for index in shard.files([path.stat().st_size for path in paths])]
     else:
@@ -170,7 +173,7 @@ def list_parts(
             spans = shard.spans([*map(request.reader().length, paths)])
             inputs = [replace(each, span=span) for each, span in zip(inputs, spans, strict=True)]
         faults = None if request.faults is None else str(request.faults)
-        parts = [CorpusPart(str(request.output), tuple(inputs), faults)]
+        parts = [CorpusPart(str(request.output), faults, tuple(inputs))]
     check_outputs(
         [output for part in parts for output in (part.target, part.faults)],
         inputs=[*map(str, request.inputs), *also_read],
@@ -207,19 +210,33 @@ def is_folder(output: str) -> bool:
     return os.path.isdir(output) or output.endswith(("/", os.sep))
 
 
-def _targets(paths: Sequence[Path], folder: str, suffix: str | None) -> list[str]:
+def targets_of(paths: Sequence[str | Path], request: CorpusRequest) -> list[tuple[str, str | None]]:
+    """Return the output of each input and, if they are asked for, its list of faults; paths may be URLs.
+
+    Raises:
+        TreeparseError: two inputs have one output, or standard input goes to a folder.
+    """
+    suffix = request.writer().suffix
+    keeps_names = suffix == ".conllu" and request.input_format == "conllu"  # because the format stays the same
+    targets = _targets(paths, str(request.output), None if keeps_names else suffix)
+    if request.faults is None:
+        return [(target, None) for target in targets]
+    return list(zip(targets, _targets(paths, str(request.faults), FAULTS_SUFFIX), strict=True))
+
+
+def _targets(paths: Sequence[str | Path], folder: str, suffix: str | None) -> list[str]:
     """Return the output of each input: its name in the folder, below those folders that the inputs do not share.
 
     ``suffix`` replaces the suffix of the name; None keeps it.
     """
-    if Path("-") in paths:
+    if "-" in map(str, paths):
         raise TreeparseError(f"Standard input has no name for a file in the folder {folder}: name an output file.")
     files = [os.path.abspath(path) for path in paths]
     try:
         common = os.path.commonpath([*map(os.path.dirname, files)])
     except ValueError as error:  # several drives
         raise TreeparseError(f"The inputs share no folder ({error}): parse each drive's by a command.") from error
-    first_paths: dict[str, Path] = {}
+    first_paths: dict[str, str | Path] = {}
     for path, file in zip(paths, files, strict=True):
         target = os.path.join(folder, os.path.relpath(file, common))
         if suffix is not None:

@@ -67,13 +67,15 @@ def _raw_items(
         try:
             for raw in reader.items(source.path, source.span) if source.span is None or source.span else ():
                 last = raw.ordinal
-                yield RawItem(raw, source.number, before, reader.length_of(raw))
+                named = raw if source.name is None else raw._replace(source=source.name)
+                yield RawItem(named, source.number, before, reader.length_of(raw))
             if reader.is_text and counts:
                 begun = source.span is not None and source.span.start > 0  # by another shard
                 before += reader.count(source.path) if begun else last + 1
-        except DataError as fault:
+        except DataError as error:
+            fault = error if source.name is None else error.at(source.name)
             if not (fault.problem == NO_SENTENCE and request.skip_invalid and request.has_folder):
-                raise
+                raise fault from error.__cause__
             summary.empty_files += 1
             yield fault
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from treeparse.corpus.trees import TreeRequest
-from treeparse.corpus.writers import WRITERS
+from treeparse.corpus.writers import TEXT_WRITERS
 from treeparse.errors import did_you_mean
 from treeparse.serve.forms import utf8_text
 from treeparse.serve.limits import Limits, RequestError
@@ -12,7 +12,7 @@ from treeparse.serve.limits import Limits, RequestError
 FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: present, or "none"; their values are options of UDPipe
 NAMES = ("data", "model", "input", "output", *FLAGS, "kbest", "sample", "seed", "probabilities")
 INPUTS = ("conllu", "horizontal", "vertical")
-OUTPUTS = tuple(WRITERS)
+OUTPUTS = tuple(TEXT_WRITERS)
 SWITCH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 LARGEST_SEED = 2**63 - 1
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TypeVar
 
 from treeparse.corpus.trees import TreeRequest
-from treeparse.corpus.writers import make_writer
+from treeparse.corpus.writers import TEXT_WRITERS
 from treeparse.corpus.writers.writer import WriterOptions
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
@@ -114,7 +114,7 @@ class Service:
         has_lists = trees.method != "parse"
         options = WriterOptions(lists=has_lists, tags=request.tags and not has_lists, probabilities=trees.probabilities)
         lists = (NBestList(sentence, tuple(own)) for sentence, own in zip(job.sentences, job.lists, strict=True))
-        text = "".join(make_writer(request.output, options).texts(lists))
+        text = "".join(TEXT_WRITERS[request.output](options).texts(lists))
         return as_json({"model": request.model, "acknowledgements": self._acknowledgements, "result": text})
 
     def _parse_jobs(self) -> None:

@@ -17,11 +17,12 @@ from collections.abc import Mapping
 from treeparse.corpus.writers.conllu import ConlluWriter
 from treeparse.corpus.writers.jsonl import JsonlWriter
 from treeparse.corpus.writers.parquet import ParquetWriter
-from treeparse.corpus.writers.writer import FileWriter, WriterOptions
+from treeparse.corpus.writers.writer import FileWriter, Writer, WriterOptions
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.user_code import import_code
 
-WRITERS: Mapping[str, type[FileWriter]] = {"conllu": ConlluWriter, "jsonl": JsonlWriter, "parquet": ParquetWriter}
+TEXT_WRITERS: Mapping[str, type[Writer]] = {"conllu": ConlluWriter, "jsonl": JsonlWriter}
+WRITERS: Mapping[str, type[FileWriter]] = {**TEXT_WRITERS, "parquet": ParquetWriter}
 
 
 def check_format(name: str) -> str:

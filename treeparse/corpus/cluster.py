@@ -1,0 +1,206 @@
+"""A corpus parsed by a Ray cluster: an actor holds the model and parses whole files, one at a time.
+
+Actors that die with their nodes are replaced, and their files are parsed by others.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from treeparse.corpus.cluster_files import (
+    UNFINISHED,
+    FailedFile,
+    FileParser,
+    FileTask,
+    FinishedFile,
+    Loader,
+    file_tasks,
+)
+from treeparse.corpus.manifest import Manifest
+from treeparse.corpus.progress import CorpusObserver, CorpusSummary
+from treeparse.corpus.request import CorpusRequest
+from treeparse.corpus.storage import unfinished_files
+from treeparse.errors import TreeparseError
+
+MOST_DEATHS = 5  # of actors, by the same file
+POLL = 5.0  # seconds, after which it is asked again how many actors the cluster can have
+SHOWN = 5  # problems of files in the last error
+
+
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """A Ray cluster, and what an actor takes of it.
+
+    Attributes:
+        address: of the cluster; ``auto`` is the one that this machine belongs to, ``local`` is started for the work.
+        actors: how many parse at once; None has as many as fit.
+        threads: of torch, and CPUs, of an actor.
+        gpus: of an actor.
+    """
+
+    address: str = "auto"
+    actors: int | None = None
+    threads: int = 1
+    gpus: float = 0
+
+
+def parse_on_ray(
+    load: Loader,
+    request: CorpusRequest,
+    cluster: RayCluster,
+    *,
+    manifest: str | Path,
+    models: Mapping[str, str],
+    observer: CorpusObserver | None = None,
+) -> CorpusSummary:
+    """Parse each file of a request into a file of its own on a cluster; outputs that exist stay as they are.
+
+    The outputs are those of `treeparse.corpus.parse_corpus`. If some files are faulty, the others are parsed before the
+    error is raised. One program at a time may write a folder.
+
+    Args:
+        load: returns the model on each node; it must pickle.
+        request: paths must mean the same files on all nodes, as URLs do; the output is a folder, or a URL ending in /.
+        cluster: the cluster.
+        manifest: a file that gets a line for each output, see `treeparse.corpus.manifest`.
+        models: names of the model with digests, for the manifest.
+        observer: receives reports, of files.
+
+    Raises:
+        TreeparseError: inputs are faulty, or actors die again and again of a file; or Ray is not installed, or there is
+            no cluster at the address.
+    """
+    summary, observer = CorpusSummary(), observer or CorpusObserver()
+    started, tasks = time.perf_counter(), file_tasks(request)
+    waiting = [task for task in tasks if not task.target.exists()]
+    summary.existing_outputs = len(tasks) - len(waiting)
+    observer.start(sum(task.source.size for task in waiting))
+    failures: list[FailedFile] = []
+    with _connected(cluster) as ray:
+        lines = Manifest(manifest)
+        _remove_unfinished(request)
+        actors = _Actors(ray, cluster, (load, request, dict(models), cluster.threads))
+        for result in actors.results(waiting):
+            if isinstance(result, FailedFile):
+                failures.append(result)
+                continue
+            lines.add(result.line)
+            result.publish()
+            summary.merge(result.summary)
+            observer.advance(result.summary.sentences, result.summary.words, result.task.source.size)
+            observer.start_output(summary.outputs, len(waiting))
+    _remove_unfinished(request)
+    summary.seconds = time.perf_counter() - started
+    if failures:
+        observer.fail(summary.outputs, len(waiting))
+        problems = "; ".join(failure.problem for failure in failures[:SHOWN])
+        raise TreeparseError(f"{len(failures)} of {len(waiting)} files have no output: {problems}")
+    return summary
+
+
+def _remove_unfinished(request: CorpusRequest) -> None:
+    """Remove what actors left that died before their file was published."""
+    for folder in filter(None, (request.output, request.faults)):
+        for file in unfinished_files(str(folder), UNFINISHED):
+            file.remove()
+
+
+class _Actors:
+    """Actors that hold the model, as many as the cluster has room for."""
+
+    def __init__(self, ray: Any, cluster: RayCluster, arguments: tuple[Any, ...]) -> None:
+        self._ray, self._cluster, self._arguments = ray, cluster, arguments
+        options = {"num_cpus": cluster.threads, "num_gpus": cluster.gpus, "scheduling_strategy": "SPREAD"}
+        self._kind = ray.remote(FileParser).options(**options)
+        self._running: dict[Any, _Call] = {}
+        self._idle: list[Any] = []
+
+    def results(self, tasks: Iterable[FileTask]) -> Iterator[FinishedFile | FailedFile]:
+        """Yield what becomes of each task, in any order."""
+        waiting = deque((task, 0) for task in tasks)
+        try:
+            while waiting or any(call.task is not None for call in self._running.values()):
+                self._start()
+                while self._idle and waiting:
+                    actor, (task, deaths) = self._idle.pop(), waiting.popleft()
+                    self._running[actor.parse.remote(task)] = _Call(actor, task, deaths)
+                ready, _ = self._ray.wait([*self._running], timeout=POLL)
+                for reference in ready:
+                    call = self._running.pop(reference)
+                    result = self._result(reference)
+                    if isinstance(result, _Death):
+                        if call.task is not None and call.deaths + 1 < MOST_DEATHS:
+                            waiting.appendleft((call.task, call.deaths + 1))
+                        elif call.task is not None:
+                            problem = f"{MOST_DEATHS} processes died of {call.task.source}: {result.cause}"
+                            yield FailedFile(call.task, problem)
+                        continue
+                    self._idle.append(call.actor)
+                    if call.task is not None:
+                        yield result
+                    elif result is not None:
+                        raise TreeparseError(result)
+        finally:
+            for actor in [*self._idle, *(call.actor for call in self._running.values())]:
+                self._ray.kill(actor)
+
+    def _start(self) -> None:
+        """Start actors that load the model, where there is room for more."""
+        for _ in range(self._room() - len(self._idle) - len(self._running)):
+            actor = self._kind.remote(*self._arguments)
+            self._running[actor.load.remote()] = _Call(actor, None, 0)
+
+    def _room(self) -> int:
+        """Return how many actors there should be: at least one, which waits until the cluster has room."""
+        if self._cluster.actors is not None:
+            return self._cluster.actors
+        resources, cluster = self._ray.cluster_resources(), self._cluster
+        room = resources.get("CPU", 0) / cluster.threads
+        return max(1, int(min(room, resources.get("GPU", 0) / cluster.gpus) if cluster.gpus else room))
+
+    def _result(self, reference: Any) -> Any:
+        """Return the result of a call; a `_Death` if its actor has died or cannot be reached."""
+        try:
+            return self._ray.get(reference)
+        except self._ray.exceptions.RayActorError as error:
+            return _Death(" ".join(str(error).split())[:300])
+
+
+class _Call(NamedTuple):
+    """A call of an actor: of a task, which so many actors have died of, or to load the model."""
+
+    actor: Any
+    task: FileTask | None
+    deaths: int
+
+
+class _Death(NamedTuple):
+    cause: str
+
+
+@contextmanager
+def _connected(cluster: RayCluster) -> Iterator[Any]:
+    """Yield the library, connected to the cluster; a connection that was there before stays."""
+    try:
+        import ray
+    except ImportError as error:
+        raise TreeparseError("A cluster needs Ray, which is not installed: pip install treeparse[ray].") from error
+    if ray.is_initialized():
+        yield ray
+        return
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if cluster.address == "local":
+        options["include_dashboard"] = False
+    try:
+        ray.init(cluster.address, **options)
+    except (ConnectionError, ValueError) as error:
+        problem = f"There is no Ray cluster at {cluster.address!r} ({error})"
+        raise TreeparseError(f"{problem}: start one by ray start --head, or give --ray local.") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
