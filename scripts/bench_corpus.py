@@ -9,20 +9,15 @@ whole command, its start included.
 """
 
 import argparse
-import os
-import re
-import subprocess
-import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, count, islice
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from support.corpora import TREEPARSE, distinct, seconds, train_briefly
 from support.reports.markdown import Opening, report
 
 from treeparse.data import read_conllu
-from treeparse.data.conllu import ConlluSentence
 
 PRICE = 0.04  # dollars of a core-hour, as clouds ask for in 2026
 WORDS = 10**9
@@ -40,29 +35,8 @@ OPENING = Opening(
 )
 
 
-def distinct(sentences: Sequence[ConlluSentence], total: int) -> Iterator[str]:
-    """Yield so many sentences' texts, no two of which have the same words."""
-    for turn, sentence in islice(((turn, each) for turn in count() for each in sentences), total):
-        rows = re.findall(r"^\d+\t.*$", sentence.text, re.MULTILINE)
-        place = turn % len(rows)
-        columns = rows[place].split("\t")
-        rows[place] = "\t".join([columns[0], f"{columns[1]}{turn}" if turn else columns[1], *columns[2:]])
-        yield "\n".join([*rows, "", ""])
-
-
-def seconds(commands: Iterable[Sequence[object]]) -> float:
-    """Run commands at the same time; return the seconds until the last one ends."""
-    started = time.perf_counter()
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    running = [subprocess.Popen([*map(str, command)], env=environment) for command in commands]
-    if any(process.wait() for process in running):
-        raise SystemExit("A command failed.")
-    return time.perf_counter() - started
-
-
 def table(configs: Sequence[str], treebank: Path, sentences: int) -> Iterator[str]:
     """Speeds and costs of the models of all configs."""
-    treeparse = [sys.executable, "-m", "treeparse"]
     yield f"\n| model | words/s of a core | {JOBS} jobs over {JOBS} shards | $ for 10^9 words | $ for DepCC |"
     yield "|:--|--:|--:|--:|--:|"
     with TemporaryDirectory() as folder:
@@ -72,12 +46,9 @@ def table(configs: Sequence[str], treebank: Path, sentences: int) -> Iterator[st
         for config in configs:
             name, _, precision = config.partition(":")
             run = Path(folder, name)
-            budget = ["--optimization.epochs=1", "--optimization.steps=0"]
-            options = ["--learning.epochs=1"] if name.startswith("linear") else budget
-            options += ["--data.dev=null", "--threads=1", "-q"]
             if not run.exists():
-                seconds([[*treeparse, "train", "--config", name, "--output", run, "--data.train", treebank, *options]])
-            predict = [*treeparse, "predict", run, corpus, "--threads=1", "-q", f"--precision={precision or 32}"]
+                train_briefly(name, treebank, run)
+            predict = [*TREEPARSE, "predict", run, corpus, "--threads=1", "-q", f"--precision={precision or 32}"]
             alone = seconds([[*predict, "-o", Path(folder, "one.conllu")]])
             shards = [[*predict, "-o", Path(folder, f"{i}.conllu"), f"--shard={i}/{JOBS}"] for i in range(1, JOBS + 1)]
             apart, together = seconds(shards), seconds([[*predict, "-o", Path(folder, "jobs"), f"--jobs={JOBS}"]])

@@ -43,7 +43,7 @@ ALLOWED = {
     "linear": GROUND | {"kernels", "trees", "data"},
     "rules": GROUND | {"trees", "data"},
     "model": GROUND | {"version", "kernels", "trees", "data", "nn", "objectives", "linear", "rules"},
-    "corpus": GROUND | {"data", "rules", "model"},
+    "corpus": GROUND | {"version", "data", "rules", "model"},
     "pipelines": GROUND | {"trees", "data", "model", "corpus"},
     "training": GROUND | {"progress", "version", "kernels", "trees", "data", "nn", "metrics", "objectives", "model"},
     "rerank": GROUND | {"progress", "data", "nn", "metrics", "model", "training"},

@@ -59,8 +59,9 @@ def parse_on_ray(
 ) -> CorpusSummary:
     """Parse each file of a request into a file of its own on a cluster; outputs that exist stay as they are.
 
-    The outputs are those of `treeparse.corpus.parse_corpus`. If some files are faulty, the others are parsed before the
-    error is raised. One program at a time may write a folder.
+    Trees are those of `treeparse.corpus.parse_corpus`; the last digits of probabilities depend on which sentences are
+    parsed at once, here those of a file. If some files are faulty, the others are parsed before the error is raised.
+    One program at a time may write a folder.
 
     Args:
         load: returns the model on each node; it must pickle.
@@ -186,7 +187,7 @@ class _Death(NamedTuple):
 def _connected(cluster: RayCluster) -> Iterator[Any]:
     """Yield the library, connected to the cluster; a connection that was there before stays."""
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise TreeparseError("A cluster needs Ray, which is not installed: pip install treeparse[ray].") from error
     if ray.is_initialized():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from treeparse.data.files import expand_paths
+from treeparse.data.files import STANDARD_STREAM, expand_paths
 from treeparse.errors import TreeparseError
 
 _READ = 1 << 20  # bytes at a time
@@ -104,6 +104,8 @@ def stored_files(patterns: Sequence[str | Path]) -> list[StoredFile]:
     """
     files: list[StoredFile] = []
     for pattern in map(str, patterns):
+        if pattern == STANDARD_STREAM:
+            raise TreeparseError("Standard input is no file that others can read: name files.")
         if not is_url(pattern):
             files += [StoredFile(os.path.abspath(path)) for path in expand_paths([pattern])]
             continue
