@@ -62,8 +62,8 @@ class Log(CorpusObserver):
 @contextmanager
 def dying_nodes(count: int, kills: int, log: Log, stream: random.Random) -> Iterator[str]:
     """Yield the address of a cluster whose nodes are killed at random moments, so many in all."""
-    import ray
-    from ray.cluster_utils import Cluster
+    import ray  # pyright: ignore[reportMissingImports]
+    from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
 
     cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     nodes, ended = [cluster.add_node(num_cpus=1) for _ in range(count)], threading.Event()

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from treeparse.cli.main import main
-from treeparse.corpus import CorpusRequest, TreeRequest, list_parts, parse_corpus
+from treeparse.corpus import CorpusRequest, TreeRequest, list_parts, parse_corpus, parse_documents
 from treeparse.corpus.jobs import parse_with_jobs
+from treeparse.corpus.writers.conllu import ConlluWriter
 from treeparse.data.conllu import read_conllu
 from treeparse.data.nbest.files import read_nbest
 from treeparse.data.shards import Shard
@@ -209,3 +210,22 @@ def test_a_list_of_faults_replaces_no_input(parser: Parser, folder: Path, capsys
     assert main([*command, "-o", "out/", "--faults", "faults.jsonl"]) == 2
     assert "is a folder, but the list of faults" in capsys.readouterr().err
     assert sorted(path.name for path in folder.iterdir()) == ["a.conllu", "in.jsonl", "model"]
+
+
+def test_documents_in_memory_have_their_sentences(
+    parser: Parser, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a chunk ends within them; the sentences are those of a file."""
+    monkeypatch.setattr("treeparse.corpus.documents.CHUNK", 2)
+    parse_corpus(parser, CorpusRequest(["in.jsonl"], "out.conllu", id_column="id"))
+    ids = (str(document["id"]) for document in DOCUMENTS)
+    parsed = [*parse_documents(parser, TEXTS, ids=ids)]
+    assert [len(sentences) for sentences in parsed] == [3, 0, 1, 1]
+    assert "".join(map(ConlluWriter().pack, parsed)) == Path("out.conllu").read_text(encoding="utf-8")
+    numbered = parse_documents(parser, iter(["w1 w2", "w3\nw4 w5 w6"]), max_words=2, trees=TreeRequest("kbest", 2))
+    assert [[(each.sent_id, len(each.parses)) for each in own] for own in numbered] == [[("1-1", 2)], [("2-1", 1)]]
+    with pytest.raises(DataError, match="<documents>:2: a document must be a string, got None"):
+        list(parse_documents(parser, ["w1", None]))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(DataError, match="surrogate"):
+        list(parse_documents(parser, ["\ud800"]))
+    assert not [*parse_documents(parser, [])]

@@ -1,6 +1,9 @@
 """The recipes are short, and do what they say: by enumeration, by optimality conditions, or by what they learn."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import demo
@@ -138,3 +141,15 @@ def test_the_projection_meets_the_conditions_of_optimality(family: type[TreeCRF]
     # So no other distribution within the bounds is nearer: by duality its divergence is at least this one's.
     dual = -(multipliers * bounds).sum(-1) - (q.log_partition - p.log_partition)
     torch.testing.assert_close(kl_divergence(q, p), dual, atol=1e-6, rtol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "library"), [("datatrove_step", "datatrove"), ("spark_arrow", "pyspark")])
+def test_a_step_of_another_pipeline_parses_its_documents(name: str, library: str) -> None:
+    pytest.importorskip(library)
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parents[1]), "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, str(FOLDER / f"{name}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("# newdoc id = ") == 2 and done.stdout.count("# text = ") == 3
+    assert "2\tdog\t_\t_\t_\t_\t3\tnsubj\t_\t_\n3\tsees\t_\t_\t_\t_\t0\troot" in done.stdout

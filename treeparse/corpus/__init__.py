@@ -10,7 +10,9 @@
 A request names the inputs, the trees of every sentence (`TreeRequest`: its parse, its K best trees or K samples) and
 the output format (`treeparse.corpus.writers`). `list_parts` splits a request into outputs with their inputs, and
 `parse_parts` parses some of these parts: a program that runs many processes distributes the parts, or gives each
-process the request with another ``shard``. `parse_with_jobs` parses them in several processes.
+process the request with another ``shard``. `parse_with_jobs` parses them in several processes, and
+`treeparse.corpus.cluster.parse_on_ray` on a cluster. `parse_documents` is for pipelines of others, whose texts are in
+memory.
 """
 
 from typing import TYPE_CHECKING
@@ -27,11 +29,16 @@ from treeparse.corpus.writers.writer import WriterOptions as WriterOptions
 from treeparse.lazy import names_on_demand
 
 if TYPE_CHECKING:
+    from treeparse.corpus.documents import parse_documents as parse_documents
     from treeparse.corpus.jobs import parse_with_jobs as parse_with_jobs
     from treeparse.corpus.parsing import parse_corpus as parse_corpus
     from treeparse.corpus.parsing import parse_parts as parse_parts
 
 __getattr__ = names_on_demand(
     __name__,
-    {"treeparse.corpus.parsing": "parse_corpus parse_parts", "treeparse.corpus.jobs": "parse_with_jobs"},
+    {
+        "treeparse.corpus.parsing": "parse_corpus parse_parts",
+        "treeparse.corpus.jobs": "parse_with_jobs",
+        "treeparse.corpus.documents": "parse_documents",
+    },
 )
