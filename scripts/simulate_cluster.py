@@ -47,7 +47,7 @@ class Log(CorpusObserver):
     """Lines with the seconds since the start; receives the reports of the work."""
 
     def __init__(self) -> None:
-        self.lines, self._started = list[str](), time.perf_counter()
+        self.lines, self.kills, self._started = list[str](), 0, time.perf_counter()
 
     def add(self, line: str) -> None:
         """Add a line."""
@@ -65,16 +65,18 @@ def dying_nodes(count: int, kills: int, log: Log, stream: random.Random) -> Iter
     import ray  # pyright: ignore[reportMissingImports]
     from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
 
-    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    # Handlers at exit can't be set in a thread, and new nodes are started in one.
+    head = {"num_cpus": 0, "include_dashboard": False}
+    cluster: Any = Cluster(initialize_head=True, shutdown_at_exit=False, head_node_args=head)
     nodes, ended = [cluster.add_node(num_cpus=1) for _ in range(count)], threading.Event()
 
     def kill() -> None:
         for number in range(1, kills + 1):
-            if ended.wait(stream.uniform(8, 22)):
-                log.add(f"the work ended after {number - 1} kills")
+            if ended.wait(stream.uniform(6, 16)):
                 return
             victim = stream.randrange(count)
             cluster.remove_node(nodes[victim], allow_graceful=False)
+            log.kills = number
             log.add(f"node {victim} is killed ({number} of {kills})")
             nodes[victim] = cluster.add_node(num_cpus=1)
 
@@ -115,6 +117,7 @@ def simulate(treebank: Path, sentences: int, files: int, nodes: int, kills: int)
         names = [path.name for path in inputs]
         same, *others = filecmp.cmpfiles(folder / "one", folder / "out", names, shallow=False)
         yield f"- {summary.sentences:,} sentences and {summary.words:,} words in {summary.seconds:,.0f} s"
+        yield f"- nodes killed: {log.kills}"
         yield f"- files whose bytes are those of `treeparse predict --jobs 2`: {len(same)} of {len(names)}"
         yield f"- other files in the folder: {len({*(p.name for p in (folder / 'out').iterdir())} - {*names})}"
         lines = read_manifest(folder / "manifest.jsonl")
@@ -123,6 +126,8 @@ def simulate(treebank: Path, sentences: int, files: int, nodes: int, kills: int)
         yield f"- sentences by the manifest: {sum(line['sentences'] for line in lines.values()):,}"
         if any(others) or sum(right) != len(names) or summary.sentences != sentences:
             raise SystemExit("The outputs are not those of one machine.")
+        if log.kills < kills:
+            raise SystemExit(f"The work ended after {log.kills} of {kills} kills: give more --sentences.")
 
 
 def main() -> None:
