@@ -22,7 +22,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from support.corpora import TREEPARSE, distinct, seconds, train_briefly
+from support.corpora.commands import TREEPARSE, seconds, train_briefly
+from support.corpora.texts import distinct
 from support.reports.markdown import Opening, report
 
 from treeparse import Parser

@@ -1,0 +1,1 @@
+"""Large corpora, whole commands that parse them, and what these need."""
