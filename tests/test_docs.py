@@ -1,5 +1,7 @@
 """What the docstrings of packages show is run as it stands there."""
 
+import importlib
+import pydoc
 import re
 import sys
 import textwrap
@@ -41,6 +43,18 @@ def best_uas(run: Path) -> float:
     return max(float(row.split(",")[header.split(",").index("dev_uas")]) for row in rows)
 
 
+PACKAGES = sorted(path.parent for path in Path(treeparse.__path__[0]).rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
+def test_help_lists_what_a_package_has(folder: Path) -> None:
+    """Names that load at their first use as well."""
+    module = importlib.import_module(".".join(folder.relative_to(PACKAGES[0].parent).parts))
+    shown = pydoc.plain(pydoc.render_doc(module))
+    for name in getattr(module, "__all__", ()):
+        assert re.search(rf"^ +(class {name}\b|{name}\(|{name} = |{name}: )", shown, re.MULTILINE), name
+
+
 LEARNING = {"optimization.epochs": 8, "optimization.learning_rate": 0.02}
 OPTIONS = [f"--{key}={value}" for key, value in LEARNING.items()]
 
@@ -52,7 +66,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     blocks = [block_after(objectives.__doc__, sentence) for sentence in sentences]
     assert all(lines_of(block) <= 20 for block in blocks)
     path = tmp_path / "mine.py"
-    path.write_text("import torch\n" + "\n".join(blocks), encoding="utf-8")
+    path.write_text("\n".join(blocks), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     yield path
     sys.modules.pop("mine", None)  # other tests have other modules of that name

@@ -31,8 +31,21 @@ _MODULES = {
     "treeparse.sentence": "Sentence",
     "treeparse.trees": "LabeledCRF NonProjectiveCRF NonProjectiveSiblingCRF ProjectiveCRF SecondOrderCRF SiblingCRF",
 }
-_load = names_on_demand(__name__, _MODULES)
-__all__ = [*" ".join(_MODULES.values()).split(), "metrics", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
+_load, _names = names_on_demand(__name__, _MODULES)
+__all__ = [
+    "DataError",
+    "LabeledCRF",
+    "NoTreeError",
+    "NonProjectiveCRF",
+    "NonProjectiveSiblingCRF",
+    "Parse",
+    "Parser",
+    "ProjectiveCRF",
+    "SecondOrderCRF",
+    "Sentence",
+    "SiblingCRF",
+    "TreeparseError",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -44,4 +57,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*_names(), "metrics", "__version__"})

@@ -17,24 +17,34 @@ memory.
 
 from typing import TYPE_CHECKING
 
-from treeparse.corpus.progress import CorpusObserver as CorpusObserver
-from treeparse.corpus.progress import CorpusSummary as CorpusSummary
-from treeparse.corpus.request import CorpusPart as CorpusPart
-from treeparse.corpus.request import CorpusRequest as CorpusRequest
-from treeparse.corpus.request import list_parts as list_parts
-from treeparse.corpus.trees import TreeRequest as TreeRequest
-from treeparse.corpus.writers.writer import FileWriter as FileWriter
-from treeparse.corpus.writers.writer import Writer as Writer
-from treeparse.corpus.writers.writer import WriterOptions as WriterOptions
+from treeparse.corpus.progress import CorpusObserver, CorpusSummary
+from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts
+from treeparse.corpus.trees import TreeRequest
+from treeparse.corpus.writers.writer import FileWriter, Writer, WriterOptions
 from treeparse.lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from treeparse.corpus.documents import parse_documents as parse_documents
-    from treeparse.corpus.jobs import parse_with_jobs as parse_with_jobs
-    from treeparse.corpus.parsing import parse_corpus as parse_corpus
-    from treeparse.corpus.parsing import parse_parts as parse_parts
+    from treeparse.corpus.documents import parse_documents
+    from treeparse.corpus.jobs import parse_with_jobs
+    from treeparse.corpus.parsing import parse_corpus, parse_parts
 
-__getattr__ = names_on_demand(
+__all__ = [
+    "CorpusObserver",
+    "CorpusPart",
+    "CorpusRequest",
+    "CorpusSummary",
+    "FileWriter",
+    "TreeRequest",
+    "Writer",
+    "WriterOptions",
+    "list_parts",
+    "parse_corpus",
+    "parse_documents",
+    "parse_parts",
+    "parse_with_jobs",
+]
+
+__getattr__, __dir__ = names_on_demand(
     __name__,
     {
         "treeparse.corpus.parsing": "parse_corpus parse_parts",

@@ -5,16 +5,28 @@ from typing import TYPE_CHECKING
 from treeparse.lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from treeparse.data.parses import Parse as Parse
-    from treeparse.model.config import ParserConfig as ParserConfig
-    from treeparse.model.encoders.own import OwnEncoder as OwnEncoder
-    from treeparse.model.encoders.own import OwnEncoderConfig as OwnEncoderConfig
-    from treeparse.model.ensemble import Ensemble as Ensemble
-    from treeparse.model.parser import Parser as Parser
-    from treeparse.model.scorers.own import OwnScorer as OwnScorer
-    from treeparse.model.scorers.own import OwnScorerConfig as OwnScorerConfig
-    from treeparse.model.scorers.scorer import ScorerOutput as ScorerOutput
-    from treeparse.model.teacher import Teacher as Teacher
+    from treeparse.data.parses import Parse
+    from treeparse.model.config import ParserConfig
+    from treeparse.model.encoders.own import OwnEncoder, OwnEncoderConfig
+    from treeparse.model.ensemble import Ensemble
+    from treeparse.model.parser import Parser
+    from treeparse.model.scorers.own import OwnScorer, OwnScorerConfig
+    from treeparse.model.scorers.scorer import ScorerOutput
+    from treeparse.model.teacher import Teacher
+
+__all__ = [
+    "Ensemble",
+    "OwnEncoder",
+    "OwnEncoderConfig",
+    "OwnScorer",
+    "OwnScorerConfig",
+    "Parse",
+    "Parser",
+    "ParserConfig",
+    "ScorerOutput",
+    "Teacher",
+]
+
 
 _MODULES = {
     "treeparse.data.parses": "Parse",
@@ -26,4 +38,4 @@ _MODULES = {
     "treeparse.model.scorers.scorer": "ScorerOutput",
     "treeparse.model.teacher": "Teacher",
 }
-__getattr__ = names_on_demand(__name__, _MODULES)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULES)

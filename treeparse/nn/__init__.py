@@ -5,16 +5,26 @@ from typing import TYPE_CHECKING
 from treeparse.lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from treeparse.nn.biaffine import ArcBiaffine as ArcBiaffine
-    from treeparse.nn.biaffine import LabelBiaffine as LabelBiaffine
-    from treeparse.nn.biaffine import TagScorer as TagScorer
-    from treeparse.nn.bilstm import BiLSTMEncoder as BiLSTMEncoder
-    from treeparse.nn.config import BiLSTMConfig as BiLSTMConfig
-    from treeparse.nn.config import EncoderConfig as EncoderConfig
-    from treeparse.nn.config import TransformerConfig as TransformerConfig
-    from treeparse.nn.dropout import SharedDropout as SharedDropout
-    from treeparse.nn.encoder import Encoder as Encoder
-    from treeparse.nn.transformer import TransformerEncoder as TransformerEncoder
+    from treeparse.nn.biaffine import ArcBiaffine, LabelBiaffine, TagScorer
+    from treeparse.nn.bilstm import BiLSTMEncoder
+    from treeparse.nn.config import BiLSTMConfig, EncoderConfig, TransformerConfig
+    from treeparse.nn.dropout import SharedDropout
+    from treeparse.nn.encoder import Encoder
+    from treeparse.nn.transformer import TransformerEncoder
+
+__all__ = [
+    "ArcBiaffine",
+    "BiLSTMConfig",
+    "BiLSTMEncoder",
+    "Encoder",
+    "EncoderConfig",
+    "LabelBiaffine",
+    "SharedDropout",
+    "TagScorer",
+    "TransformerConfig",
+    "TransformerEncoder",
+]
+
 
 _MODULES = {
     "treeparse.nn.biaffine": "ArcBiaffine LabelBiaffine TagScorer",
@@ -24,4 +34,4 @@ _MODULES = {
     "treeparse.nn.encoder": "Encoder",
     "treeparse.nn.transformer": "TransformerEncoder",
 }
-__getattr__ = names_on_demand(__name__, _MODULES)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULES)

@@ -22,6 +22,8 @@ A config names one by ``objective: treeparse.objectives.MaxMargin`` or, with arg
 A custom objective is a subclass of ``Objective``. In a file ``mine.py`` in the folder where training starts, its name
 is ``--objective mine.Decisive``::
 
+    import torch
+
     from treeparse.objectives import Objective, TreeLikelihood
 
     class Decisive(Objective):
@@ -54,30 +56,42 @@ A constraint is an entry of a file that ``GeneralizedExpectation`` or ``Posterio
       probability: 0.9  # the share with such a head; or [0.8, 1.0], at_least: 0.8, at_most: 0.1
 """
 
-from .constraints import GeneralizedExpectation as GeneralizedExpectation
-from .constraints import PosteriorRegularization as PosteriorRegularization
-from .likelihood import Entropy as Entropy
-from .likelihood import HeadSelection as HeadSelection
-from .likelihood import TreeLikelihood as TreeLikelihood
-from .likelihood import known_tree as known_tree
-from .margin import MaxMargin as MaxMargin
-from .mean_field import MeanField as MeanField
-from .objective import Data as Data
-from .objective import Objective as Objective
-from .objective import Ramp as Ramp
-from .objective import Schedule as Schedule
-from .objective import Term as Term
-from .objective import total_loss as total_loss
-from .reference import ArcScores as ArcScores
-from .reference import Itself as Itself
-from .reference import Reference as Reference
-from .reference import ShortArcs as ShortArcs
-from .reference import check_temperature as check_temperature
-from .reference import write_arc_scores as write_arc_scores
-from .risk import KBestRisk as KBestRisk
-from .risk import MinimumRisk as MinimumRisk
-from .risk import SampledRisk as SampledRisk
-from .teaching import Divergence as Divergence
-from .teaching import SilverTrees as SilverTrees
-from .weighted_sum import Weighted as Weighted
-from .weighted_sum import WeightedSum as WeightedSum
+from .constraints import GeneralizedExpectation, PosteriorRegularization
+from .likelihood import Entropy, HeadSelection, TreeLikelihood, known_tree
+from .margin import MaxMargin
+from .mean_field import MeanField
+from .objective import Data, Objective, Ramp, Schedule, Term, total_loss
+from .reference import ArcScores, Itself, Reference, ShortArcs, check_temperature, write_arc_scores
+from .risk import KBestRisk, MinimumRisk, SampledRisk
+from .teaching import Divergence, SilverTrees
+from .weighted_sum import Weighted, WeightedSum
+
+__all__ = [
+    "ArcScores",
+    "Data",
+    "Divergence",
+    "Entropy",
+    "GeneralizedExpectation",
+    "HeadSelection",
+    "Itself",
+    "KBestRisk",
+    "MaxMargin",
+    "MeanField",
+    "MinimumRisk",
+    "Objective",
+    "PosteriorRegularization",
+    "Ramp",
+    "Reference",
+    "SampledRisk",
+    "Schedule",
+    "ShortArcs",
+    "SilverTrees",
+    "Term",
+    "TreeLikelihood",
+    "Weighted",
+    "WeightedSum",
+    "check_temperature",
+    "known_tree",
+    "total_loss",
+    "write_arc_scores",
+]

@@ -5,9 +5,15 @@
 
 from collections.abc import Sequence
 
-from treeparse.pictures.arcs import Tree as Tree
+from treeparse.pictures.arcs import Tree
 from treeparse.pictures.svg import document, standalone
-from treeparse.pictures.tree import draw_tree as draw_tree
+from treeparse.pictures.tree import draw_tree
+
+__all__ = [
+    "Tree",
+    "draw_tree",
+]
+
 
 NOTEBOOK_WIDTH = 900.0  # pixels of a picture among the cells of a notebook
 

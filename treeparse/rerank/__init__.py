@@ -30,12 +30,20 @@ calls the function ``flat`` of that file; in Python ``rerank(lists, flat)`` sort
         return sum(head > 0 and abs(head - word) > 7 for word, head in enumerate(heads, 1))
 """
 
-from treeparse.rerank.learning import LearningConfig as LearningConfig
-from treeparse.rerank.loglinear import LogLinearConfig as LogLinearConfig
-from treeparse.rerank.reranker import Reranker as Reranker
-from treeparse.rerank.scoring import ExpectedAccuracy as ExpectedAccuracy
-from treeparse.rerank.scoring import Scorer as Scorer
-from treeparse.rerank.scoring import rerank as rerank
-from treeparse.rerank.scoring import reranked as reranked
-from treeparse.rerank.scoring import scorer_named as scorer_named
-from treeparse.rerank.tree_network import TreeNetworkConfig as TreeNetworkConfig
+from treeparse.rerank.learning import LearningConfig
+from treeparse.rerank.loglinear import LogLinearConfig
+from treeparse.rerank.reranker import Reranker
+from treeparse.rerank.scoring import ExpectedAccuracy, Scorer, rerank, reranked, scorer_named
+from treeparse.rerank.tree_network import TreeNetworkConfig
+
+__all__ = [
+    "ExpectedAccuracy",
+    "LearningConfig",
+    "LogLinearConfig",
+    "Reranker",
+    "Scorer",
+    "TreeNetworkConfig",
+    "rerank",
+    "reranked",
+    "scorer_named",
+]

@@ -14,21 +14,28 @@
     print(search.tally)  # how many best trees broke a rule, and the outcomes
 """
 
-from .reading import parse_rules as parse_rules
-from .reading import read_rules as read_rules
-from .rules import Rules as Rules
-from .rules import RuleSearch as RuleSearch
-from .rules import RuleTally as RuleTally
-from .rules import as_search as as_search
-from .search import NamedWords as NamedWords
-from .search import Satisfying as Satisfying
-from .search import SatisfyingTree as SatisfyingTree
-from .search import satisfying_trees as satisfying_trees
-from .violations import ArcPattern as ArcPattern
-from .violations import AtMostOne as AtMostOne
-from .violations import CheckedTree as CheckedTree
-from .violations import ForbiddenPair as ForbiddenPair
-from .violations import LabelSet as LabelSet
-from .violations import RootTags as RootTags
-from .violations import Rule as Rule
-from .violations import Violation as Violation
+from .reading import parse_rules, read_rules
+from .rules import Rules, RuleSearch, RuleTally, as_search
+from .search import NamedWords, Satisfying, SatisfyingTree, satisfying_trees
+from .violations import ArcPattern, AtMostOne, CheckedTree, ForbiddenPair, LabelSet, RootTags, Rule, Violation
+
+__all__ = [
+    "ArcPattern",
+    "AtMostOne",
+    "CheckedTree",
+    "ForbiddenPair",
+    "LabelSet",
+    "NamedWords",
+    "RootTags",
+    "Rule",
+    "RuleSearch",
+    "RuleTally",
+    "Rules",
+    "Satisfying",
+    "SatisfyingTree",
+    "Violation",
+    "as_search",
+    "parse_rules",
+    "read_rules",
+    "satisfying_trees",
+]

@@ -40,7 +40,12 @@ In a program::
     serve({"english": Parser.from_pretrained("runs/english")}, port=8001, limits=Limits(seconds=10))
 """
 
-from treeparse.serve.limits import Limits as Limits
-from treeparse.serve.server import HOST as HOST
-from treeparse.serve.server import PORT as PORT
-from treeparse.serve.server import serve as serve
+from treeparse.serve.limits import Limits
+from treeparse.serve.server import HOST, PORT, serve
+
+__all__ = [
+    "HOST",
+    "PORT",
+    "Limits",
+    "serve",
+]

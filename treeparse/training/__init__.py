@@ -5,13 +5,20 @@ from typing import TYPE_CHECKING
 from treeparse.lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from treeparse.training.run import train as train
-    from treeparse.training.settings.config import TrainConfig as TrainConfig
-    from treeparse.training.settings.reading import load_config as load_config
+    from treeparse.training.run import train
+    from treeparse.training.settings.config import TrainConfig
+    from treeparse.training.settings.reading import load_config
+
+__all__ = [
+    "TrainConfig",
+    "load_config",
+    "train",
+]
+
 
 _MODULES = {
     "treeparse.training.run": "train",
     "treeparse.training.settings.config": "TrainConfig",
     "treeparse.training.settings.reading": "load_config",
 }
-__getattr__ = names_on_demand(__name__, _MODULES)
+__getattr__, __dir__ = names_on_demand(__name__, _MODULES)

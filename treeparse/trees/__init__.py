@@ -77,21 +77,37 @@ A custom model can learn a latent tree from any loss::
 Papers are cited by short names, such as [Exp]: ``help("treeparse.references")`` lists them.
 """
 
-from treeparse.trees.approximate.climbing import climb as climb
-from treeparse.trees.arc_crfs import NonProjectiveCRF as NonProjectiveCRF
-from treeparse.trees.arc_crfs import ProjectiveCRF as ProjectiveCRF
-from treeparse.trees.crf import TreeCRF as TreeCRF
-from treeparse.trees.distribution import TreeDistribution as TreeDistribution
-from treeparse.trees.estimators import horvitz_thompson as horvitz_thompson
-from treeparse.trees.estimators import sample_mean as sample_mean
-from treeparse.trees.estimators import unordered_set as unordered_set
-from treeparse.trees.labels.combination import combined as combined
-from treeparse.trees.labels.crf import LabeledCRF as LabeledCRF
-from treeparse.trees.labels.distribution import LabeledDistribution as LabeledDistribution
-from treeparse.trees.labels.mixture import Mixture as Mixture
-from treeparse.trees.labels.sources import LabelSource as LabelSource
-from treeparse.trees.labels.trees import LabeledTree as LabeledTree
-from treeparse.trees.parts import Parts as Parts
-from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF as NonProjectiveSiblingCRF
-from treeparse.trees.second_order_crfs import SecondOrderCRF as SecondOrderCRF
-from treeparse.trees.second_order_crfs import SiblingCRF as SiblingCRF
+from treeparse.trees.approximate.climbing import climb
+from treeparse.trees.arc_crfs import NonProjectiveCRF, ProjectiveCRF
+from treeparse.trees.crf import TreeCRF
+from treeparse.trees.distribution import TreeDistribution
+from treeparse.trees.estimators import horvitz_thompson, sample_mean, unordered_set
+from treeparse.trees.labels.combination import combined
+from treeparse.trees.labels.crf import LabeledCRF
+from treeparse.trees.labels.distribution import LabeledDistribution
+from treeparse.trees.labels.mixture import Mixture
+from treeparse.trees.labels.sources import LabelSource
+from treeparse.trees.labels.trees import LabeledTree
+from treeparse.trees.parts import Parts
+from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF, SecondOrderCRF, SiblingCRF
+
+__all__ = [
+    "LabelSource",
+    "LabeledCRF",
+    "LabeledDistribution",
+    "LabeledTree",
+    "Mixture",
+    "NonProjectiveCRF",
+    "NonProjectiveSiblingCRF",
+    "Parts",
+    "ProjectiveCRF",
+    "SecondOrderCRF",
+    "SiblingCRF",
+    "TreeCRF",
+    "TreeDistribution",
+    "climb",
+    "combined",
+    "horvitz_thompson",
+    "sample_mean",
+    "unordered_set",
+]

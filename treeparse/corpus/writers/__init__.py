@@ -21,6 +21,19 @@ from treeparse.corpus.writers.writer import FileWriter, Writer, WriterOptions
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.user_code import import_code
 
+__all__ = [
+    "TEXT_WRITERS",
+    "WRITERS",
+    "ConlluWriter",
+    "FileWriter",
+    "JsonlWriter",
+    "ParquetWriter",
+    "Writer",
+    "WriterOptions",
+    "check_format",
+    "make_writer",
+]
+
 TEXT_WRITERS: Mapping[str, type[Writer]] = {"conllu": ConlluWriter, "jsonl": JsonlWriter}
 WRITERS: Mapping[str, type[FileWriter]] = {**TEXT_WRITERS, "parquet": ParquetWriter}
 

@@ -3,18 +3,27 @@
 ``help("treeparse.objectives.constraints.files")`` documents the files.
 """
 
-from .constraint import Constraint as Constraint
-from .constraint import Distance as Distance
-from .constraint import Target as Target
-from .constraint import WordSet as WordSet
-from .extraction import Extracted as Extracted
-from .extraction import extract_constraints as extract_constraints
-from .extraction import shares_of_trees as shares_of_trees
-from .files import constraints_to_yaml as constraints_to_yaml
-from .files import parse_constraints as parse_constraints
-from .files import read_constraints as read_constraints
-from .generalized_expectation import GeneralizedExpectation as GeneralizedExpectation
-from .matches import ConstraintMatches as ConstraintMatches
-from .posterior_regularization import PosteriorRegularization as PosteriorRegularization
-from .posterior_regularization import ShareBounds as ShareBounds
-from .posterior_regularization import multipliers_of as multipliers_of
+from .constraint import Constraint, Distance, Target, WordSet
+from .extraction import Extracted, extract_constraints, shares_of_trees
+from .files import constraints_to_yaml, parse_constraints, read_constraints
+from .generalized_expectation import GeneralizedExpectation
+from .matches import ConstraintMatches
+from .posterior_regularization import PosteriorRegularization, ShareBounds, multipliers_of
+
+__all__ = [
+    "Constraint",
+    "ConstraintMatches",
+    "Distance",
+    "Extracted",
+    "GeneralizedExpectation",
+    "PosteriorRegularization",
+    "ShareBounds",
+    "Target",
+    "WordSet",
+    "constraints_to_yaml",
+    "extract_constraints",
+    "multipliers_of",
+    "parse_constraints",
+    "read_constraints",
+    "shares_of_trees",
+]

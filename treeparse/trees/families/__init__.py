@@ -5,17 +5,22 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from treeparse.errors import TreeparseError
-from treeparse.trees.families.family import DistinctMethod as DistinctMethod
-from treeparse.trees.families.family import Family as Family
-from treeparse.trees.families.family import KBest as KBest
-from treeparse.trees.families.family import LabelDraws as LabelDraws
-from treeparse.trees.families.family import Method as Method
-from treeparse.trees.families.family import Tensors as Tensors
+from treeparse.trees.families.family import DistinctMethod, Family, KBest, LabelDraws, Method, Tensors
 from treeparse.trees.families.nonprojective import Nonprojective, NonprojectiveInTorch
 from treeparse.trees.families.projective import Projective
 
 if TYPE_CHECKING:
     from treeparse.device.launcher import Launcher
+
+__all__ = [
+    "DistinctMethod",
+    "Family",
+    "KBest",
+    "LabelDraws",
+    "Method",
+    "Tensors",
+]
+
 
 Backend = Literal["numba", "torch", "cuda"]
 
