@@ -7,10 +7,15 @@ from typing import Self
 
 import torch
 from torch import Tensor
+from torch._C import _len_torch_dispatch_stack
+from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public names for these
+from torch.autograd import forward_ad
 
 from treeparse.errors import TreeparseError
 from treeparse.names import no_device
 from treeparse.sentence import Sentence
+
+TRACED = ("FakeTensor", "FunctionalTensor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +105,19 @@ def moved(tensor: Tensor, device: torch.device, dtype: torch.dtype | None = None
 
 
 def readable_without_sync(tensor: Tensor) -> bool:
-    """Whether reading the values needs no device sync, which a CUDA graph forbids, and breaks no compiled graph."""
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+    """Whether reading the values needs no device sync, which a CUDA graph forbids, and breaks no program in tracing."""
+    return tensor.device.type == "cpu" and is_plain(tensor)
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor has values now: neither torch.compile, torch.export nor torch.func has put another in its place.
+
+    Where a mode of torch watches operators, as in tracing by ``make_fx`` and under fake tensors, none is plain, and none
+    is in forward mode.
+    """
+    if torch.compiler.is_compiling() or _len_torch_dispatch_stack() or forward_ad._current_level >= 0:
+        return False
+    return not (is_functorch_wrapped_tensor(tensor) or type(tensor).__name__ in TRACED)
 
 
 def fetched(*tensors: Tensor) -> tuple[Tensor, ...]:

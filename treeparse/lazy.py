@@ -1,13 +1,16 @@
-"""Packages whose names load at their first use, so that their light modules can be imported without torch."""
+"""Names of packages, and attributes of objects, that are made at their first use."""
 
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
 
 
 def names_on_demand(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and the ``__dir__`` of a package.
+    """Return the ``__getattr__`` and the ``__dir__`` of a package whose light modules can be imported without torch.
 
     ``modules`` has the names of each module, with spaces. ``dir``, and so ``help``, has them whether loaded or not.
     """
@@ -22,3 +25,17 @@ def names_on_demand(package: str, modules: Mapping[str, str]) -> tuple[Callable[
         return sorted({*vars(sys.modules[package]), *homes})
 
     return load, names
+
+
+class cached_property(functools.cached_property[T]):
+    """``functools.cached_property`` without the lock that it has before Python 3.12, which torch.compile cannot trace.
+
+    Threads that ask at the same time may compute a value twice; the last one stays.
+    """
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if instance is None:
+            return self
+        value = self.func(instance)
+        object.__setattr__(instance, cast(str, self.attrname), value)
+        return value

@@ -1,12 +1,12 @@
 """The distributions over trees that score arcs alone."""
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, get_args
 
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
+from treeparse.lazy import cached_property
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Backend, Family, Method
@@ -20,7 +20,7 @@ class NonProjectiveCRF(TreeCRF):
 
     Sums take O(n^3) by elimination ([GTH]) and are right at any score scale; the best tree takes O(n^2).
 
-    ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution; ``torch.func`` raises.
+    ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution.
 
     Args:
         scores: ``(*batch, n+1, n+1)`` log weights of arcs, -inf or from -1e12 to 1e12.
@@ -77,8 +77,7 @@ class ProjectiveCRF(TreeCRF):
     over Eisner's chart and are right at any score scale; the best tree takes O(n^3) too. CUDA kernels compute sums,
     best trees and samples on the device; everything else runs on the CPU.
 
-    ``TreeCRF`` has the arguments and the rules for derivatives: call ``backward`` once for each distribution;
-    ``torch.func`` raises.
+    ``TreeCRF`` has the arguments and the rules for derivatives: call ``backward`` once for each distribution.
     """
 
     @cached_property

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public name for it
 
 from treeparse.batch import moved, readable_without_sync
 from treeparse.errors import NoTreeError, TreeparseError
@@ -29,7 +28,6 @@ BROADCASTING = "dimensions of size 1 broadcast, but none may be left out"
 
 def check_shape(scores: Tensor) -> None:
     """Raise unless scores of arcs have a floating dtype and the shape ``(*batch, n+1, n+1)``."""
-    check_outside_transforms(scores)
     shape = tuple(scores.shape)
     if not scores.is_floating_point():
         raise TreeparseError(f"Scores must be floating-point numbers, got {scores.dtype}.")
@@ -59,16 +57,6 @@ def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> T
             "root is not a word."
         )
     return moved(lengths, scores.device, torch.int64)
-
-
-def check_outside_transforms(scores: Tensor) -> None:
-    """Raise inside ``torch.vmap`` and ``torch.func``, because compiled sums have no rules for them."""
-    # torch.compile cannot trace this test; in compiled code, torch itself refuses these functions in transforms.
-    if not torch.compiler.is_compiling() and is_functorch_wrapped_tensor(scores):
-        raise TreeparseError(
-            "Distributions over trees do not work inside torch.vmap and the transforms of torch.func: put the scores "
-            "into one batch (*batch, n+1, n+1), and take derivatives by torch.autograd."
-        )
 
 
 def arc_mask(lengths: Tensor, nodes: int) -> Tensor:
@@ -264,8 +252,6 @@ def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengt
 
     The values of a ``LabelSource`` are not checked.
     """
-    if isinstance(label_scores, Tensor):
-        check_outside_transforms(label_scores)
     if not label_scores.dtype.is_floating_point:
         raise TreeparseError(f"Label scores must be floating-point numbers, got {label_scores.dtype}.")
     shape = tuple(scores.shape)

@@ -2,14 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any, Self
 
 import torch
 from torch import Size, Tensor
 
-from treeparse.batch import readable_without_sync
+from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
+from treeparse.lazy import cached_property
 from treeparse.trees.checks import (
     BROADCASTING,
     check_count,
@@ -46,8 +46,11 @@ class TreeCRF(TreeDistribution):
     on the batch. Scores are equal if their sums are, rounding included.
 
     Values share one graph: add up the terms of a loss and call ``backward`` once for each distribution. Log partitions
-    and ``log_prob`` are differentiable twice; marginals, expectations, entropies, risks and divergences once, by
-    ``torch.autograd``. ``torch.vmap`` and the transforms of ``torch.func`` raise.
+    and ``log_prob`` are differentiable twice; marginals, expectations, entropies, risks and divergences once.
+
+    ``torch.func`` transforms all of these, and ``torch.compile`` and ``torch.export`` trace them in one graph, except
+    for lists (``topk``, ``best_first``, ``enumerate_support``) and draws without replacement. Arguments are not
+    validated there, because values cannot be read.
 
     Without ``validate_args`` no method causes a device sync, so that a CUDA graph can hold a whole training step:
     lengths on the device are clamped, and known heads are not checked. The exceptions are lists (``topk``,
@@ -79,6 +82,8 @@ class TreeCRF(TreeDistribution):
         validate_args: bool | None = None,
     ) -> None:
         check_shape(scores)
+        if not is_plain(scores):  # values cannot be read
+            validate_args = False
         self.scores, self.parts = scores, Parts((scores, *others))
         self.single_root = single_root
         super().__init__(scores.shape[:-2], scores.shape[-1:], validate_args=validate_args)

@@ -3,7 +3,6 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -12,6 +11,7 @@ from torch.distributions import Distribution, constraints, register_kl
 
 from treeparse.batch import word_mask
 from treeparse.errors import TreeparseError
+from treeparse.lazy import cached_property
 from treeparse.trees.parts import Parts
 
 NEAR_ONE = 1e-5  # Renyi entropies of orders within this distance of 1 use the expansion at 1
@@ -54,7 +54,7 @@ class TreeDistribution(Distribution, ABC):
     Everything is computed in float64 and rounded once at the end, to ``dtype``; logarithms are in nats. If a batch item
     has no tree and arguments are not validated, its expectations are 0 and its entropies -inf.
 
-    ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution; ``torch.func`` raises.
+    ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution.
     """
 
     has_enumerate_support = True

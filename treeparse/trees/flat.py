@@ -1,18 +1,19 @@
 """The trees of a flat batch, of one batch dimension: sums, best trees and draws, in float64, before rounding."""
 
 from collections.abc import Iterable
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Size, Tensor
 
-from treeparse.batch import readable_without_sync
+from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
+from treeparse.lazy import cached_property
 from treeparse.trees.arc_conflicts import allow_conflict, are_both_of_root, cross
 from treeparse.trees.checks import arc_mask, no_tree_error, summable
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method
 from treeparse.trees.families.arrays import kernel_dtype
+from treeparse.trees.operators.traced import TracedFamily, TracedSums
 from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values
 from treeparse.trees.parts import Parts, sums_of_parts
 from treeparse.trees.sums import TreeSums
@@ -39,6 +40,7 @@ class FlatTrees:
         with torch.enable_grad():  # cached values must have their graph even if first used without one
             self.given = Parts([_flat(part, kind > 0, lengths.dim(), validate) for kind, part in enumerate(scores)])
         self.arcs = self.given[0]
+        self.is_plain = is_plain(self.arcs)
         self.lengths = lengths.reshape(-1)
 
     def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
@@ -75,14 +77,22 @@ class FlatTrees:
         return arc_mask(self.lengths, self.arcs.shape[-1])
 
     @cached_property
-    def sums(self) -> TreeSums:
+    def sums(self) -> TreeSums | TracedSums:
         """The differentiable sums over all trees, in float64."""
-        return TreeSums(self.family, self.parts, self.lengths) if self._is_converted else self.sums_as_given
+        return self._sums_of(self.parts) if self._is_converted else self.sums_as_given
 
     @cached_property
-    def sums_as_given(self) -> TreeSums:
+    def sums_as_given(self) -> TreeSums | TracedSums:
         """The same, where marginals have the dtype in which scores are given; log partitions are the same."""
-        return TreeSums(self.family, self.given, self.lengths)
+        return self._sums_of(self.given)
+
+    def _sums_of(self, parts: Parts) -> TreeSums | TracedSums:
+        return (TreeSums if self.is_plain else TracedSums)(self.family, parts, self.lengths)
+
+    @cached_property
+    def _computing(self) -> Family | TracedFamily:
+        """What computes values: the family or, for scores that are not plain tensors, its operators."""
+        return self.family if self.is_plain else TracedFamily(self.family)
 
     @property
     def _is_converted(self) -> bool:
@@ -109,9 +119,10 @@ class FlatTrees:
         """The same, in the dtype in which scores are given."""
         return self._marginals_of(self.sums_as_given) if self._is_converted else self.part_marginals
 
-    def _marginals_of(self, sums: TreeSums) -> Parts:
+    def _marginals_of(self, sums: TreeSums | TracedSums) -> Parts:
         result = Parts(sums.marginals())
-        self._require_sums(sums.constants[0])
+        if self.validate and isinstance(sums, TreeSums):
+            self.require(sums.constants[0] > -torch.inf)
         return result
 
     @property
@@ -122,7 +133,7 @@ class FlatTrees:
     @cached_property
     def part_log_marginals(self) -> Parts:
         """Log probability of every part ``(B, ...)``, a constant; -inf exactly where no tree has the part."""
-        result = Parts(self.family.log_marginals(self.parts, self.lengths))
+        result = Parts(self._computing.log_marginals(self.parts, self.lengths))
         self.require((result[0] > -torch.inf).any(-1).any(-1))
         return result
 
@@ -260,7 +271,7 @@ class FlatTrees:
     @cached_property
     def heads(self) -> Tensor:
         """Heads of the best trees ``(B, n+1)``."""
-        heads = self.family.best_trees(self.given, self.lengths)
+        heads = self._computing.best_trees(self.given, self.lengths)
         self.require(heads[:, 1] >= 0)
         return heads
 
@@ -281,7 +292,7 @@ class FlatTrees:
 
     def sample(self, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         """Draw exact, independent samples by seeds ``(B,)``: heads ``(B, count, n+1)``."""
-        heads = self.family.sample(self.given, self.lengths, seeds, count, method)
+        heads = self._computing.sample(self.given, self.lengths, seeds, count, method)
         if heads.numel():
             self.require(heads[:, 0, 1] >= 0)
         return heads
@@ -309,7 +320,7 @@ class FlatTrees:
         values = self.arcs.reshape(items, size * size).gather(1, arcs).reshape(items, samples, size).transpose(0, 1)
         total = torch.where(heads >= 0, values, 0.0).sum(-1) + self.scores_of_others(heads)
         trees, repeated = heads.reshape(-1, size), self.lengths.expand(samples, items).reshape(-1)
-        are_trees = self.family.are_trees(trees, repeated).reshape(total.shape)
+        are_trees = self._computing.are_trees(trees, repeated).reshape(total.shape)
         return total, are_trees & (total > -torch.inf)
 
     def scores_of_others(self, heads: Tensor) -> Tensor:

@@ -5,12 +5,12 @@ parts of other kinds after them, are one axis too.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import torch
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
+from treeparse.lazy import cached_property
 from treeparse.trees.checks import BROADCASTING, fits
 
 

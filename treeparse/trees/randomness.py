@@ -38,7 +38,8 @@ def item_seeds(generator: Generators, items: int) -> Tensor:
 
 def _draw_seeds(generator: Generator | None, count: int) -> Tensor:
     device = "cpu" if generator is None else generator.device
-    return torch.randint(-(2**63), 2**63 - 1, (count,), generator=generator, device=device)
+    options = {} if generator is None else {"generator": generator}  # torch.compile knows no generator, even None
+    return torch.randint(-(2**63), 2**63 - 1, (count,), device=device, **options)
 
 
 def uniforms(seeds: Tensor, samples: int, draws: int, *, salt: int, device: torch.device) -> Tensor:

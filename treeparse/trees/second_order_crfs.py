@@ -1,12 +1,12 @@
 """The distributions over trees that score parts of several arcs."""
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
+from treeparse.lazy import cached_property
 from treeparse.trees.approximate.mean_field import MeanFieldCRF, mean_field
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family
@@ -29,7 +29,7 @@ class SiblingCRF(TreeCRF):
         single_root: whether exactly one word hangs from the root.
         validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
 
-    ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution; ``torch.func`` raises.
+    ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution.
     """
 
     def __init__(

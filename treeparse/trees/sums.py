@@ -4,7 +4,6 @@
 product with a vector. All three take and return one tensor for each kind of part.
 """
 
-from functools import cached_property
 from typing import Any, cast
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from treeparse.errors import TreeparseError
+from treeparse.lazy import cached_property
 from treeparse.trees.families import Family, Tensors
 
 

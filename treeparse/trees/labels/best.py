@@ -1,7 +1,6 @@
 """The best labelled trees, with the labels of an arc scored only if the arc may be in one of them."""
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 from treeparse.batch import readable_without_sync
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.lists.labeled import LabeledTrees
+from treeparse.lazy import cached_property
 from treeparse.trees.families import KBest
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums

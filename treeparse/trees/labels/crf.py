@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Size, Tensor
 
-from treeparse.batch import readable_without_sync
+from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
+from treeparse.lazy import cached_property
 from treeparse.names import Decoder
 from treeparse.trees.checks import (
     check_count,
@@ -51,8 +51,7 @@ class LabeledCRF(TreeDistribution):
     The distribution of the trees without their labels is ``arcs``, where an arc weighs as much as its labels together.
     Given the tree, labels are independent. ``labels`` ``(..., n+1)`` are -1 at node 0 and at padding.
 
-    The rules of ``TreeCRF`` for derivatives and device syncs hold: call ``backward`` once for each distribution;
-    ``torch.func`` raises.
+    The rules of ``TreeCRF`` for derivatives and device syncs hold: call ``backward`` once for each distribution.
 
     Args:
         base: the distribution over trees, with the scores of arcs and the lengths.
@@ -73,6 +72,8 @@ class LabeledCRF(TreeDistribution):
         self.base, self.label_scores = base, label_scores
         self.scores, self.lengths = base.scores, base.lengths
         validate = base.flat.validate if validate_args is None else validate_args
+        if isinstance(label_scores, Tensor) and not is_plain(label_scores):  # values cannot be read
+            validate = False
         super().__init__(base.batch_shape, base.event_shape, validate_args=validate)
         check_label_scores(label_scores, base.scores, base.lengths, values=validate)
 

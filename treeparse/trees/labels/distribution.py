@@ -1,12 +1,12 @@
 """The interface of distributions over labelled trees: what `LabeledCRF` and `Mixture` have in common."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Size, Tensor
 
+from treeparse.lazy import cached_property
 from treeparse.names import Decoder
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, LabeledTree, TreeMarginals

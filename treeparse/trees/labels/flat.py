@@ -1,10 +1,9 @@
 """Labelled trees as one flat batch, from the trees of their arcs and, given the arcs, independent labels."""
 
-from functools import cached_property
-
 import torch
 from torch import Tensor
 
+from treeparse.lazy import cached_property
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.scores import FlatLabels

@@ -1,13 +1,13 @@
 """Mixtures of distributions over labelled trees."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
+from treeparse.lazy import cached_property
 from treeparse.names import Decoder
 from treeparse.trees.checks import BROADCASTING, fits
 from treeparse.trees.labels import sums

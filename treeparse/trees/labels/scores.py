@@ -1,12 +1,12 @@
 """The label scores of a flat batch, reduced over labels or read at the arcs of trees."""
 
 from collections.abc import Callable
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from treeparse.batch import readable_without_sync
+from treeparse.lazy import cached_property
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.labels.trees import TreeMarginals

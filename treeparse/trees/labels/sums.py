@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from treeparse.batch import readable_without_sync
+from treeparse.batch import is_plain, readable_without_sync
 from treeparse.trees.labels.sources import LabelSource
 
 SLICE = 2**20  # numbers in a slice: 8 MB of float64
@@ -126,7 +126,7 @@ class _Entropy(torch.autograd.Function):
 
 def entropy(scores: Tensor) -> Tensor:
     """Return the entropy of an arc's label ``(..., L) -> (...)``, differentiable once; some label must be allowed."""
-    return _Entropy.apply(scores)
+    return _Entropy.apply(scores) if is_plain(scores) else code_length(scores, scores)
 
 
 def difference(scores: Tensor) -> Tensor:
