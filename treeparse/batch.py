@@ -112,8 +112,8 @@ def readable_without_sync(tensor: Tensor) -> bool:
 def is_plain(tensor: Tensor) -> bool:
     """Whether a tensor has values now: neither torch.compile, torch.export nor torch.func has put another in its place.
 
-    Where a mode of torch watches operators, as in tracing by ``make_fx`` and under fake tensors, none is plain, and none
-    is in forward mode.
+    Where a mode of torch watches operators, as in tracing by ``make_fx`` and under fake tensors, none is plain, nor is
+    any in forward mode.
     """
     if torch.compiler.is_compiling() or _len_torch_dispatch_stack() or forward_ad._current_level >= 0:
         return False

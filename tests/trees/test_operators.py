@@ -1,0 +1,70 @@
+"""The operators of ``torch.ops.treeparse`` are what torch asks of operators."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.library import opcheck
+
+from treeparse import NonProjectiveCRF
+from treeparse.trees.families.part_kinds import SIBLINGS
+from treeparse.trees.operators.derivatives import OPERATORS
+
+TREES = ("nonprojective", "nonprojective_in_torch", "projective", "siblings", "second_order")
+KINDS = {"siblings": 1, "second_order": 2, "nonprojective_siblings": 1, "nonprojective_siblings:5": 1}
+LENGTHS = torch.tensor([3, 2])
+
+
+def parts_of(trees: str, *, seed: int = 1, requires_grad: bool = False) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(2, 4, 4), *[(2, *SIBLINGS.shape(4))] * KINDS.get(trees, 0)]
+    parts = [torch.randn(shape, dtype=torch.float64, generator=generator) for shape in shapes]
+    return [part.requires_grad_(requires_grad) for part in parts]
+
+
+ARGUMENTS: dict[str, Callable[[str], tuple[Any, ...]]] = {
+    "log_partition": lambda trees: (parts_of(trees, requires_grad=True), LENGTHS),
+    "sums": lambda trees: (parts_of(trees, requires_grad=True), LENGTHS),
+    "hessian_vector_product": lambda trees: (parts_of(trees), parts_of(trees, seed=2, requires_grad=True), LENGTHS),
+    "log_marginals": lambda trees: (parts_of(trees), LENGTHS),
+    "best_trees": lambda trees: (parts_of(trees), LENGTHS),
+    "are_trees": lambda trees: (torch.tensor([[-1, 0, 1, 2], [-1, 2, 0, -1]]), LENGTHS),
+    "sample": lambda trees: (parts_of(trees), LENGTHS, torch.tensor([5, 6]), 3, None),
+}
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("trees", TREES)
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_operators_are_sound(name: str, trees: str, single_root: bool) -> None:
+    opcheck(getattr(OPERATORS, name).default, (*ARGUMENTS[name](trees), trees, single_root))
+
+
+@pytest.mark.parametrize("trees", ["nonprojective_siblings", "nonprojective_siblings:5"])
+@pytest.mark.parametrize("name", ["best_trees", "are_trees"])
+def test_those_of_a_search_are_too(name: str, trees: str) -> None:
+    opcheck(getattr(OPERATORS, name).default, (*ARGUMENTS[name](trees), trees, True))
+
+
+def test_fake_tensors_have_the_shapes_of_results() -> None:
+    with FakeTensorMode():
+        p = NonProjectiveCRF(torch.empty(5, 7, 7), torch.empty(5, dtype=torch.int64))
+        assert p.log_partition.shape == p.entropy().shape == (5,)
+        assert p.marginals.shape == (5, 7, 7)
+        assert p.mode.shape == (5, 7) and p.sample((2,)).shape == (2, 5, 7)
+
+
+def test_programs_that_are_traced_compute_the_same() -> None:
+    def loss(scores: Tensor) -> Tensor:
+        p = NonProjectiveCRF(scores)
+        return p.entropy() - p.log_prob(p.mode)
+
+    [scores] = parts_of("nonprojective")
+    traced = make_fx(loss, tracing_mode="real")(scores)
+    assert "treeparse" in traced.code
+    [others] = parts_of("nonprojective", seed=3)
+    torch.testing.assert_close(traced(others), loss(others))
