@@ -1,0 +1,110 @@
+#!/usr/bin/env python
+"""What scores of siblings and grandparents cost a training step and parsing, over scores of arcs alone.
+
+    EWT=$TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud
+    OMP_NUM_THREADS=1 scripts/bench_trees.py --treebank $EWT-train.conllu --test $EWT-test.conllu --output FILE
+
+A parser of each kind of trees learns for an epoch by the config ``second_order``, so that its scores are those of
+trained parsers. A step is all that training does with a batch: scores, trees, loss, gradients, clipping and AdamW;
+parsing is ``Parser.parse``. All kinds take turns on the same batches, so that a busy machine slows all of them alike.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from support.corpora.commands import train_briefly
+from support.reports.markdown import Opening, report
+from support.reports.timing import Entry, take_turns
+
+from treeparse.batch import Batch
+from treeparse.data import load_treebank
+from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.model import Parser
+from treeparse.objectives import TreeLikelihood
+from treeparse.sentence import Sentence
+
+TREES = ("projective", "siblings", "second_order")  # the first is what the others are compared with
+OPENING = Opening(
+    title="What scores of siblings and grandparents cost",
+    measured="CPU time of training steps and of `Parser.parse`, one thread, through the whole parser.",
+    on="batches of 1,000 words of a training set, bfloat16 scorer; the sentences of a test set, float32.",
+    read="ratios of times over those of projective trees by their arcs, in the same round; words a second for parsing.",
+    repeat="OMP_NUM_THREADS=1 scripts/bench_trees.py --treebank $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-train."
+    "conllu --test $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-test.conllu --output scripts/results/bench_trees.md",
+)
+
+
+def steps(parsers: dict[str, Parser], sentences: Sequence[Sentence], batches: int, rounds: int) -> Iterator[str]:
+    """Training steps."""
+    sampler = BucketBatchSampler(list(map(len, sentences)), max_words=1000, max_squared=40000, shuffle=True, seed=1)
+    places = list(sampler)[:batches]
+    entries = []
+    for name, parser in parsers.items():
+        own = [parser.collate(sentences[place] for place in each) for each in places]
+        turns = iter(own * (rounds + 1))
+        step = partial(_step, parser.train(), torch.optim.AdamW(parser.parameters(), lr=1e-7, fused=True))
+        entries.append(Entry(lambda step=step, turns=turns: step(next(turns)), name=name))
+    _warm_and_race(entries, batches, rounds)
+    yield "\n## A training step\n"
+    yield "| trees | ms | over the first | quartiles |"
+    yield "|:--|--:|--:|--:|"
+    for each in entries:
+        low, median, high = each.over(entries[0])
+        yield f"| {each.name} | {1000 * each.median:.0f} | {median:.2f} | {low:.2f} to {high:.2f} |"
+
+
+def _step(parser: Parser, optimizer: torch.optim.Optimizer, batch: Batch) -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = parser.loss(batch, TreeLikelihood())
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(parser.parameters(), 5.0)
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def parsing(parsers: dict[str, Parser], sentences: Sequence[Sentence], rounds: int) -> Iterator[str]:
+    """Whole passes over a test set."""
+    words = sum(map(len, sentences))
+    entries = [Entry(partial(parser.eval().parse, sentences), name=name) for name, parser in parsers.items()]
+    _warm_and_race(entries, 1, rounds)
+    yield "\n## Parsing\n"
+    yield "| trees | words/s | words/s over the first | quartiles |"
+    yield "|:--|--:|--:|--:|"
+    for each in entries:
+        low, median, high = (1 / ratio for ratio in each.over(entries[0]))
+        yield f"| {each.name} | {words / each.median:,.0f} | {median:.2f} | {high:.2f} to {low:.2f} |"
+
+
+def _warm_and_race(entries: Sequence[Entry], calls: int, rounds: int) -> None:
+    for entry in entries:
+        for _ in range(calls):  # compiles kernels, and lays out memory
+            entry.call()
+    take_turns(entries, fewest=calls * rounds, most=calls * rounds, budget=0)
+
+
+def main() -> None:
+    """Print the tables, and write them to a file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--treebank", type=Path, required=True, metavar="CONLLU", help="training sentences")
+    parser.add_argument("--test", type=Path, required=True, metavar="CONLLU", help="sentences to parse")
+    parser.add_argument("--batches", type=int, default=12, metavar="N", help="default: 12")
+    parser.add_argument("--rounds", type=int, default=7, metavar="N", help="default: 7")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here, as markdown")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    train, test = ([each.words for each in load_treebank([path])] for path in (args.treebank, args.test))
+    with TemporaryDirectory() as folder:
+        parsers = {}
+        for trees in TREES:
+            train_briefly("second_order", args.treebank, Path(folder, trees), f"--model.trees={trees}")
+            parsers[trees] = Parser.from_pretrained(Path(folder, trees))
+        lines = [*steps(parsers, train, args.batches, args.rounds), *parsing(parsers, test, args.rounds)]
+        report([OPENING.text(), *lines], args.output)
+
+
+if __name__ == "__main__":
+    main()
