@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.device.launcher import Launcher
+from treeparse.lazy import cached_property
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family

@@ -37,9 +37,10 @@ def item_seeds(generator: Generators, items: int) -> Tensor:
 
 
 def _draw_seeds(generator: Generator | None, count: int) -> Tensor:
-    device = "cpu" if generator is None else generator.device
-    options = {} if generator is None else {"generator": generator}  # torch.compile knows no generator, even None
-    return torch.randint(-(2**63), 2**63 - 1, (count,), device=device, **options)
+    bounds = -(2**63), 2**63 - 1, (count,)
+    if generator is None:  # torch.compile knows no generator, not even None
+        return torch.randint(*bounds, device="cpu")
+    return torch.randint(*bounds, generator=generator, device=generator.device)
 
 
 def uniforms(seeds: Tensor, samples: int, draws: int, *, salt: int, device: torch.device) -> Tensor:

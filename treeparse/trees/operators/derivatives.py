@@ -51,7 +51,7 @@ class LogPartition(torch.autograd.Function):
         return _inner_product(marginals, tangents), *(None for _ in marginals)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], lengths: Tensor, *others: Any) -> Any:
+    def vmap(info: Any, in_dims: tuple[Any, ...], lengths: Tensor, *others: Any) -> Any:  # pyright: ignore
         return _over_batches(LogPartition.apply, info.batch_size, in_dims, lengths, *others)
 
 
@@ -91,7 +91,7 @@ class Sums(torch.autograd.Function):
         return _inner_product(marginals, tangents), *products
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], lengths: Tensor, *others: Any) -> Any:
+    def vmap(info: Any, in_dims: tuple[Any, ...], lengths: Tensor, *others: Any) -> Any:  # pyright: ignore
         return _over_batches(Sums.apply, info.batch_size, in_dims, lengths, *others)
 
 
@@ -123,7 +123,7 @@ class Product(torch.autograd.Function):
         return _again(ctx, filled)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], lengths: Tensor, *others: Any) -> Any:
+    def vmap(info: Any, in_dims: tuple[Any, ...], lengths: Tensor, *others: Any) -> Any:  # pyright: ignore
         return _over_batches(Product.apply, info.batch_size, in_dims, lengths, *others)
 
 
