@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from support.corpora.commands import TREEPARSE, seconds, train_briefly
+from support.corpora.scheduling import stragglers
 from support.corpora.texts import distinct
 from support.reports.markdown import Opening, report
 
@@ -142,7 +143,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the log here, as markdown")
     args = parser.parse_args()
     lines = simulate(args.treebank, args.sentences, args.files, args.nodes, args.kills)
-    report(chain([OPENING.text()], lines), args.output)
+    report(chain([OPENING.text()], lines, stragglers()), args.output)
 
 
 if __name__ == "__main__":
