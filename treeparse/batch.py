@@ -1,7 +1,7 @@
 """`Batch`, which holds sentences as tensors, and copies of tensors to and from a device."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -65,16 +65,24 @@ class Batch:
         device = torch.device(device)
         if device.type == self.lengths.device.type == "cpu":
             return self
-        tensors = {name: getattr(self, name) for name in ("lengths", "indices", "heads", "labels", "allowed")}
-        batch = replace(
-            self,
-            **{name: moved(tensor, device) for name, tensor in tensors.items() if tensor is not None},
-            features={name: moved(feature, device) for name, feature in self.features.items()},
-            tags={column: moved(ids, device) for column, ids in self.tags.items()},
-        )
+        batch = self._with_each(lambda tensor: moved(tensor, device))
         if device.type != "cpu":
             object.__setattr__(batch, "moved_from", self.on_cpu)  # because the batch is frozen
         return batch
+
+    def pin_memory(self) -> Self:
+        """Return the batch in pinned memory, from which a ``DataLoader`` with ``pin_memory`` copies it to a GPU."""
+        return self._with_each(Tensor.pin_memory)
+
+    def _with_each(self, change: Callable[[Tensor], Tensor]) -> Self:
+        """Change every tensor."""
+        tensors = {name: getattr(self, name) for name in ("lengths", "indices", "heads", "labels", "allowed")}
+        return replace(
+            self,
+            **{name: change(tensor) for name, tensor in tensors.items() if tensor is not None},
+            features={name: change(feature) for name, feature in self.features.items()},
+            tags={column: change(ids) for column, ids in self.tags.items()},
+        )
 
     def is_labelled(self) -> Tensor:
         """(B,) bool: whether a sentence has a known head or a word with forbidden heads."""

@@ -38,6 +38,10 @@ class Sentence:
     def __len__(self) -> int:
         return len(self.forms)
 
+    def to(self, *_: object, **__: object) -> Self:
+        """Return the sentence itself: training loops call this for all that is in a batch, to move it to a device."""
+        return self
+
     def with_tree(self, heads: Sequence[int], labels: Sequence[str]) -> Self:
         """Return the sentence with another tree."""
         return replace(self, heads=tuple(heads), labels=tuple(labels), allowed=None)

@@ -153,3 +153,22 @@ def test_a_step_of_another_pipeline_parses_its_documents(name: str, library: str
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("# newdoc id = ") == 2 and done.stdout.count("# text = ") == 3
     assert "2\tdog\t_\t_\t_\t_\t3\tnsubj\t_\t_\n3\tsees\t_\t_\t_\t_\t0\troot" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "library", "processes"),
+    [("plain_loop", "torch", 1), ("lightning_loop", "torch", 1), ("transformers_loop", "accelerate", 1)]
+    + [("accelerate_loop", "accelerate", count) for count in (1, 2)],
+)
+def test_a_loop_of_another_library_trains(name: str, library: str, processes: int) -> None:
+    """To far more than the share of words that any rule without learning gets right; one process speaks for all."""
+    pytest.importorskip(library)
+    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)] if processes > 1 else []
+    environment = os.environ | {"PYTHONPATH": str(FOLDER.parents[1]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *launcher, str(FOLDER / f"{name}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"dev (?:UAS|LAS) (\d+\.\d\d)%", done.stdout)
+    assert len(found) == (3 if name == "plain_loop" else 1)
+    assert float(found[-1]) > 33

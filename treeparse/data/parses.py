@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Self
 
 from treeparse.data.conllu import ConlluSentence
 from treeparse.pictures import notebook_svg
@@ -57,6 +58,10 @@ class Parse:
     def expected_errors(self) -> float | None:
         """The expected number of words with a wrong head or label; None without probabilities."""
         return None if self.label_probs is None else sum(1 - prob for prob in self.label_probs)
+
+    def to(self, *_: object, **__: object) -> Self:
+        """Return the parse itself: Lightning calls this for all that ``predict`` returns, to move it to the CPU."""
+        return self
 
     def _repr_svg_(self) -> str:
         """Return a picture of the tree, for notebooks."""

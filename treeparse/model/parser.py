@@ -232,6 +232,10 @@ class Parser(nn.Module, AnyParser):
         from_root = torch.arange(labels.shape[1], device=labels.device).unsqueeze(-1) == 0
         return with_root_rule(labels.double(), from_root, self.indexer.root_label).log_softmax(-1)
 
+    def forward(self, batch: Batch, objective: Objective) -> Tensor:
+        """Return :meth:`loss`, which wrappers such as DistributedDataParallel ask for by calling the parser."""
+        return self.loss(batch, objective)
+
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
         """The objective and the loss of tags: a scalar, in nats, the mean over the words of sentences that have it."""
         return self.loss_and_terms(batch, objective)[0]

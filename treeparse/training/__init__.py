@@ -1,23 +1,35 @@
-"""Training: settings, the loop, and runs that survive being killed."""
+"""Training: settings, the loop, and runs that survive being killed.
+
+``train`` is what ``treeparse train`` does. Other loops can train a parser, too; ``scripts/recipes`` has one of each::
+
+    plain_loop.py        torch alone: Parser.build, Parser.collate, Parser.loss
+    lightning_loop.py    a Trainer of one's own over the module and the batches of ``prepare``
+    accelerate_loop.py   Accelerate, which wraps the parser for several devices
+    transformers_loop.py the Trainer of transformers
+"""
 
 from typing import TYPE_CHECKING
 
 from treeparse.lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from treeparse.training.run import train
+    from treeparse.training.loop.fit import Training
+    from treeparse.training.run import prepare, train
     from treeparse.training.settings.config import TrainConfig
     from treeparse.training.settings.reading import load_config
 
 __all__ = [
     "TrainConfig",
+    "Training",
     "load_config",
+    "prepare",
     "train",
 ]
 
 
 _MODULES = {
-    "treeparse.training.run": "train",
+    "treeparse.training.loop.fit": "Training",
+    "treeparse.training.run": "prepare train",
     "treeparse.training.settings.config": "TrainConfig",
     "treeparse.training.settings.reading": "load_config",
 }

@@ -78,6 +78,22 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
     return run.model
 
 
+def prepare(config: TrainConfig, *, quiet: bool = False) -> Training:
+    """Return what the epochs of a run need, for a Trainer of one's own; nothing is written.
+
+    Of the result, ``config`` has the settings with numbers in the place of ``auto``, ``module`` is the LightningModule,
+    ``data`` its batches, and ``trainer_options`` are what the Trainer needs. The function sets the seed of torch's
+    default generator.
+
+    Raises:
+        TreeparseError: for every fault that the caller can correct; for a linear model, which no Trainer trains.
+    """
+    if config.is_linear:
+        raise TreeparseError("A linear model is not trained by Lightning's Trainer: use treeparse.training.train.")
+    processes = join(config.trainer)
+    return _prepare(config, RunDirectory(config.output), None, processes, Console(quiet=quiet))
+
+
 def _train_neural(
     config: TrainConfig, run: RunDirectory, processes: Processes, console: Console, *, resume: bool
 ) -> Sequence[EpochRecord]:

@@ -36,6 +36,24 @@ class Training:
     identity: Mapping[str, Any]
     processes: Processes
 
+    @property
+    def trainer_options(self) -> dict[str, Any]:
+        """The arguments that Lightning's Trainer needs for this run: devices, epochs and precision.
+
+        The batches of an epoch are made when the trainer asks for its loader.
+        """
+        trainer = self.config.trainer
+        return {
+            **trainer_options(trainer),
+            # With 64-true the weights are float64 from the start; Lightning would convert batches, too.
+            "precision": "32-true" if trainer.precision == "64-true" else trainer.precision,
+            "max_epochs": self.work.epochs,
+            "check_val_every_n_epoch": self.config.optimization.dev_every,
+            "limit_val_batches": 1.0 if self.work.dev_words else 0,
+            "num_sanity_val_steps": 0,
+            "reload_dataloaders_every_n_epochs": 1,
+        }
+
 
 def fit(training: Training, run: RunDirectory, state: RunState | None, console: Console) -> list[EpochRecord]:
     """Train the remaining epochs and return the history of all."""
@@ -70,23 +88,15 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
 
 
 def _trainer(training: Training, recorder: "_Recorder", console: Console) -> pl.Trainer:
-    config = training.config
     bars = [RunBar(training.work)] if console.shows_bars else []
     return pl.Trainer(
-        **trainer_options(config.trainer),
-        # With 64-true the weights are float64 from the start; Lightning would convert batches, too.
-        precision="32-true" if config.trainer.precision == "64-true" else config.trainer.precision,
-        max_epochs=training.work.epochs,
-        check_val_every_n_epoch=config.optimization.dev_every,
-        limit_val_batches=1.0 if training.work.dev_words else 0,
-        reload_dataloaders_every_n_epochs=1,  # see TreebankModule
+        **training.trainer_options,
         callbacks=[Announcement(training.work, console), recorder, *bars],
         enable_progress_bar=False,
         # Lightning's own logs and checkpoints do not survive a kill: see _Recorder.
         logger=False,
         enable_checkpointing=False,
         enable_model_summary=False,
-        num_sanity_val_steps=0,
     )
 
 

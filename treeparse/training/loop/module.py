@@ -15,7 +15,7 @@ from torch.optim import AdamW, Optimizer
 
 from treeparse.batch import Batch, moved
 from treeparse.data.batches.steps import ShareOfStep
-from treeparse.data.parses import with_parses
+from treeparse.data.parses import Parse, with_parses
 from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentScores, TagScores
 from treeparse.model import Parser
@@ -298,6 +298,21 @@ class ParserModule(pl.LightningModule):
         self.scores.update(gold, system)
         if self.parser.tag_names:
             self.tag_scores.update(gold, system)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log ``uas`` and ``las`` of the dev set, as numbers from 0 to 1 by which callbacks choose a model."""
+        scores = self.scores.compute()
+        self.log_dict({name: scores[name] for name in ("uas", "las")})
+
+    def on_train_epoch_end(self) -> None:
+        """Log the mean ``loss`` of the epochs since the last record, in nats a word, and its terms."""
+        loss, words = self.processes.sums(torch.tensor([float(self._loss), self._words], dtype=torch.float64)).tolist()
+        self.log_dict({"loss": loss / max(words, 1), **self._terms.means(self.processes)})
+
+    def predict_step(self, share: ShareOfStep, step: int) -> list[Parse]:
+        """Return the parses of the sentences of a step's batches."""
+        batches = share.batches if share.counts else ()
+        return [p for batch in batches for p in self.evaluated.parse_batch(batch, batch.on_cpu.sentences)]
 
     def record(self) -> EpochRecord:
         """Return the record of the epochs since the last record, with the scores of the dev set if there is one."""
