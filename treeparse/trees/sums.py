@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees.families import Family, Tensors
+from treeparse.trees.operators.derivatives import last_derivative
 
 
 class TreeSums:
@@ -139,21 +139,6 @@ class _CodeLengths(torch.autograd.Function):
         return None, None, *(part * gradient.reshape(-1, *[1] * (part.dim() - 1)) for part in derivatives)
 
 
-class _NoThirdDerivative(torch.autograd.Function):
-    """The identity, whose derivative raises: it marks where a third derivative would be needed."""
-
-    @staticmethod
-    def forward(ctx: Any, *parts: Tensor) -> Tensors:
-        return tuple(part.view_as(part) for part in parts)
-
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> Tensors:
-        raise TreeparseError(
-            "This gradient needs a third derivative of the log partition in the scores, which is not implemented: "
-            "covariances and second moments are differentiable in their arc values only, marginals and entropies once."
-        )
-
-
 def _marginals(sums: TreeSums, parts: Tensors) -> Tensors:
     return cast(Tensors, _Marginals.apply(sums, *parts))
 
@@ -161,7 +146,7 @@ def _marginals(sums: TreeSums, parts: Tensors) -> Tensors:
 def _hessian_vector_product(sums: TreeSums, parts: Tensors, vectors: Tensors) -> Tensors:
     if not torch.is_grad_enabled():
         return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.saved)
-    constants = cast(Tensors, _NoThirdDerivative.apply(*parts))
+    constants = last_derivative(parts)
     return cast(Tensors, _HessianVectorProduct.apply(sums, *constants, *vectors))
 
 

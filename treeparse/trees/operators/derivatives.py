@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from treeparse.errors import TreeparseError
-from treeparse.trees.operators.library import LIBRARY
+from treeparse.trees.operators.library import ARE_NEW, LIBRARY
 
 OPERATORS = torch.ops.treeparse
 below_autograd = torch._C._AutoDispatchBelowAutograd
@@ -79,7 +79,7 @@ class Sums(torch.autograd.Function):
             grads = [part * _aligned(grad, part) for part in marginals]
         if any(vector is not None for vector in vectors):
             filled = [_or_zeros(vector, part) for vector, part in zip(vectors, parts, strict=True)]
-            products = Product.apply(lengths, ctx.trees, ctx.single_root, *_last(parts), *filled)
+            products = Product.apply(lengths, ctx.trees, ctx.single_root, *last_derivative(parts), *filled)
             grads = [product if own is None else own + product for own, product in zip(grads, products, strict=True)]
         return None, None, None, *grads
 
@@ -87,7 +87,7 @@ class Sums(torch.autograd.Function):
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         lengths, parts, marginals = _saved(ctx)
         tangents = [_or_zeros(tangent, part) for tangent, part in zip(grad_inputs[3:], parts, strict=True)]
-        products = Product.apply(lengths, ctx.trees, ctx.single_root, *_last(parts), *tangents)
+        products = Product.apply(lengths, ctx.trees, ctx.single_root, *last_derivative(parts), *tangents)
         return _inner_product(marginals, tangents), *products
 
     @staticmethod
@@ -149,7 +149,7 @@ class _NoThirdDerivative(torch.autograd.Function):
         raise TreeparseError(NO_THIRD)
 
 
-def _last(parts: Sequence[Tensor]) -> Sequence[Tensor]:
+def last_derivative(parts: Sequence[Tensor]) -> Sequence[Tensor]:
     """Mark parts as those in which no further derivative is taken."""
     return _NoThirdDerivative.apply(*parts) if torch.is_grad_enabled() else parts
 
@@ -178,7 +178,7 @@ def _halves(tensors: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
 def _again(ctx: Any, vectors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Multiply the same Hessian by other vectors."""
     lengths, *parts = ctx.saved_tensors
-    return Product.apply(lengths, ctx.trees, ctx.single_root, *_last(parts), *vectors)
+    return Product.apply(lengths, ctx.trees, ctx.single_root, *last_derivative(parts), *vectors)
 
 
 def _or_zeros(tangent: Tensor | None, part: Tensor) -> Tensor:
@@ -227,7 +227,7 @@ def _sums(parts: Sequence[Tensor], lengths: Tensor, trees: str, single_root: boo
 def _hessian_vector_product(
     parts: Sequence[Tensor], vectors: Sequence[Tensor], lengths: Tensor, trees: str, single_root: bool
 ) -> list[Tensor]:
-    return [*Product.apply(lengths, trees, single_root, *_last(parts), *vectors)]
+    return [*Product.apply(lengths, trees, single_root, *last_derivative(parts), *vectors)]
 
 
 def _constant(operator: Any) -> Callable[..., Any]:
@@ -257,10 +257,15 @@ def _vmap_rule(operator: Any) -> Callable[..., Any]:
     return rule
 
 
-LIBRARY.impl("log_partition", _log_partition, "Autograd")
-LIBRARY.impl("sums", _sums, "Autograd")
-LIBRARY.impl("hessian_vector_product", _hessian_vector_product, "Autograd")
-for _name in ("log_marginals", "best_trees", "are_trees", "sample"):
-    _operator = getattr(OPERATORS, _name).default
-    LIBRARY.impl(_name, _constant(_operator), "Autograd")
-    torch.library.register_vmap(f"treeparse::{_name}", _vmap_rule(_operator), lib=LIBRARY)
+def _register() -> None:
+    LIBRARY.impl("log_partition", _log_partition, "Autograd")
+    LIBRARY.impl("sums", _sums, "Autograd")
+    LIBRARY.impl("hessian_vector_product", _hessian_vector_product, "Autograd")
+    for name in ("log_marginals", "best_trees", "are_trees", "sample"):
+        operator = getattr(OPERATORS, name).default
+        LIBRARY.impl(name, _constant(operator), "Autograd")
+        torch.library.register_vmap(f"treeparse::{name}", _vmap_rule(operator), lib=LIBRARY)
+
+
+if ARE_NEW:
+    _register()

@@ -16,7 +16,10 @@ from treeparse.trees.families.nonprojective import Nonprojective, NonprojectiveI
 from treeparse.trees.families.projective import Projective
 from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
 
-LIBRARY = torch.library.Library("treeparse", "DEF")
+# Operators last as long as their library. It is kept beside them, so that a second import of this module finds both.
+ARE_NEW = not hasattr(torch.ops.treeparse, "library")
+LIBRARY = torch.library.Library("treeparse", "DEF") if ARE_NEW else torch.ops.treeparse.library
+torch.ops.treeparse.library = LIBRARY
 TREES = "str trees, bool single_root"
 
 _MAKERS: Mapping[str, Callable[[torch.device, bool], Family]] = {
@@ -109,26 +112,27 @@ def _define(schema: str, function: Callable[..., Any], fake: Callable[..., Any])
     torch.library.register_fake(f"treeparse::{name}", fake, lib=LIBRARY)
 
 
-_define(f"log_partition(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor", _log_partition, _numbers)
-_define(
-    f"sums(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor[]",
-    _sums,
-    lambda parts, *others: [_numbers(parts), *_like_parts(parts)],
-)
-_define(
-    f"hessian_vector_product(Tensor[] parts, Tensor[] vectors, Tensor lengths, {TREES}) -> Tensor[]",
-    _hessian_vector_product,
-    _like_parts,
-)
-_define(f"log_marginals(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor[]", _log_marginals, _like_parts)
-_define(f"best_trees(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor", _best_trees, _heads)
-_define(
-    f"are_trees(Tensor heads, Tensor lengths, {TREES}) -> Tensor",
-    _are_trees,
-    lambda heads, *others: heads.new_empty(heads.shape[0], dtype=torch.bool),
-)
-_define(
-    f"sample(Tensor[] parts, Tensor lengths, Tensor seeds, SymInt count, str? method, {TREES}) -> Tensor",
-    _sample,
-    lambda parts, lengths, seeds, count, *others: lengths.new_empty(len(lengths), count, parts[0].shape[1]),
-)
+if ARE_NEW:
+    _define(f"log_partition(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor", _log_partition, _numbers)
+    _define(
+        f"sums(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor[]",
+        _sums,
+        lambda parts, *others: [_numbers(parts), *_like_parts(parts)],
+    )
+    _define(
+        f"hessian_vector_product(Tensor[] parts, Tensor[] vectors, Tensor lengths, {TREES}) -> Tensor[]",
+        _hessian_vector_product,
+        _like_parts,
+    )
+    _define(f"log_marginals(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor[]", _log_marginals, _like_parts)
+    _define(f"best_trees(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor", _best_trees, _heads)
+    _define(
+        f"are_trees(Tensor heads, Tensor lengths, {TREES}) -> Tensor",
+        _are_trees,
+        lambda heads, *others: heads.new_empty(heads.shape[0], dtype=torch.bool),
+    )
+    _define(
+        f"sample(Tensor[] parts, Tensor lengths, Tensor seeds, SymInt count, str? method, {TREES}) -> Tensor",
+        _sample,
+        lambda parts, lengths, seeds, count, *others: lengths.new_empty(len(lengths), count, parts[0].shape[1]),
+    )
