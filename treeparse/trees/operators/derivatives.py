@@ -13,12 +13,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from treeparse.errors import TreeparseError
-from treeparse.trees.operators.library import ARE_NEW, LIBRARY
+from treeparse.trees.operators.library import ARE_NEW, LIBRARY, OPERATORS
 
-OPERATORS = torch.ops.treeparse
 below_autograd = torch._C._AutoDispatchBelowAutograd
-
-
 NO_THIRD = (
     "This gradient needs a third derivative of the log partition in the scores, which is not implemented: "
     "covariances and second moments are differentiable in their arc values only, marginals and entropies once."

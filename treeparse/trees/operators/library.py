@@ -17,9 +17,10 @@ from treeparse.trees.families.projective import Projective
 from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
 
 # Operators last as long as their library. It is kept beside them, so that a second import of this module finds both.
-ARE_NEW = not hasattr(torch.ops.treeparse, "library")
-LIBRARY = torch.library.Library("treeparse", "DEF") if ARE_NEW else torch.ops.treeparse.library
-torch.ops.treeparse.library = LIBRARY
+OPERATORS: Any = torch.ops.treeparse
+ARE_NEW = not hasattr(OPERATORS, "library")
+LIBRARY: torch.library.Library = torch.library.Library("treeparse", "DEF") if ARE_NEW else OPERATORS.library
+OPERATORS.library = LIBRARY
 TREES = "str trees, bool single_root"
 
 _MAKERS: Mapping[str, Callable[[torch.device, bool], Family]] = {

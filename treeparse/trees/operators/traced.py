@@ -8,8 +8,8 @@ from torch._C._functorch import TransformType, get_interpreter_stack  # torch ha
 
 from treeparse.errors import TreeparseError
 from treeparse.trees.families import Family, Method, Tensors
-from treeparse.trees.operators.derivatives import OPERATORS, LogPartition, Product, Sums
-from treeparse.trees.operators.library import name_of
+from treeparse.trees.operators.derivatives import LogPartition, Product, Sums
+from treeparse.trees.operators.library import OPERATORS, name_of
 
 
 class TracedFamily:
