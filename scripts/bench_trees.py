@@ -5,8 +5,9 @@
     OMP_NUM_THREADS=1 scripts/bench_trees.py --treebank $EWT-train.conllu --test $EWT-test.conllu --output FILE
 
 A parser of each kind of trees learns for some epochs by the config ``second_order``, because the better a parser knows
-its arcs, the fewer parts survive its pruning. A step is all that training does with a batch: scores, trees, loss, gradients, clipping and AdamW;
-parsing is ``Parser.parse``. All kinds take turns on the same batches, so that a busy machine slows all of them alike.
+its arcs, the fewer parts survive its pruning. A step is all that training does with a batch: scores, trees, loss,
+gradients, clipping and AdamW; parsing is ``Parser.parse``. All kinds take turns on the same batches, so that a busy
+machine slows all of them alike.
 """
 
 import argparse
