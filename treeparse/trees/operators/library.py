@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from treeparse.errors import TreeparseError
 from treeparse.trees import families
 from treeparse.trees.families import Family
 from treeparse.trees.families.nonprojective import Nonprojective, NonprojectiveInTorch
@@ -41,10 +42,20 @@ LIMITED = "nonprojective_siblings"  # a limit follows after a colon, unless ther
 
 
 def name_of(family: Family) -> str:
-    """Return the name by which operators know a family; it does not depend on the device."""
+    """Return the name by which operators know a family; it does not depend on the device.
+
+    Raises:
+        TreeparseError: operators know none such.
+    """
     if isinstance(family, NonprojectiveSiblings):
         return LIMITED if family.limit is None else f"{LIMITED}:{family.limit}"
-    return next(name for kind, name in _NAMES.items() if isinstance(family, kind))
+    for kind, name in _NAMES.items():
+        if isinstance(family, kind):
+            return name
+    raise TreeparseError(
+        f"There are no operators for {family.name} trees, so that neither torch.compile nor torch.func can see through "
+        "them: take the distribution out of what is compiled or transformed."
+    )
 
 
 def _family(trees: str, single_root: bool, device: torch.device) -> Family:
