@@ -1,6 +1,7 @@
 """The operators of ``torch.ops.treeparse`` are what torch asks of operators."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.library import opcheck
 
-from treeparse import NonProjectiveCRF
+from treeparse import NonProjectiveCRF, TreeparseError
 from treeparse.trees.families.part_kinds import SIBLINGS
-from treeparse.trees.operators.derivatives import OPERATORS
+from treeparse.trees.operators.library import OPERATORS, name_of
 
 TREES = ("nonprojective", "nonprojective_in_torch", "projective", "siblings", "second_order")
 KINDS = {"siblings": 1, "second_order": 2, "nonprojective_siblings": 1, "nonprojective_siblings:5": 1}
@@ -68,3 +69,8 @@ def test_programs_that_are_traced_compute_the_same() -> None:
     assert "treeparse" in traced.code
     [others] = parts_of("nonprojective", seed=3)
     torch.testing.assert_close(traced(others), loss(others))
+
+
+def test_a_family_without_operators_is_named() -> None:
+    with pytest.raises(TreeparseError, match="no operators for own trees"):
+        name_of(SimpleNamespace(name="own"))  # pyright: ignore[reportArgumentType]
