@@ -307,6 +307,16 @@ class TreeCRF(TreeDistribution):
         """Return the same distribution as a constant for autograd."""
         return self.with_scores(self.parts.detach())
 
+    def __getitem__(self, index: Any) -> Self:
+        """Select from the batch, as a tensor of the batch's shape is indexed: ``p[0]``, ``p[2:5]``, ``p[mask]``."""
+        places, axes = self._positions(index), len(self.batch_shape)
+        parts = self.parts.map(lambda part: part.reshape(-1, *part.shape[axes:])[places])
+        return self.with_scores(parts, self.lengths.reshape(-1)[places])
+
+    def to(self, device: torch.device | str) -> Self:
+        """Return the same distribution over scores on a device."""
+        return self.with_scores(self.parts.to(device), self.lengths.to(device))
+
     def of_items(self, items: Tensor) -> Self:
         """Select items ``(I,)`` of a flat batch, in order; in the result, an item without a tree is no error."""
         return self.with_scores(self.parts.of_items(items), self.lengths[items], validate_args=False)

@@ -82,6 +82,18 @@ class TreeDistribution(Distribution, ABC):
     def kind_of_trees(self) -> str:
         """The trees in words, such as "ProjectiveCRF with one root": the same for all distributions over them."""
 
+    @abstractmethod
+    def __getitem__(self, index: Any) -> "TreeDistribution":
+        """Select from the batch, as a tensor of the batch's shape is indexed: ``p[0]``, ``p[2:5]``, ``p[mask]``."""
+
+    @abstractmethod
+    def to(self, device: torch.device | str) -> "TreeDistribution":
+        """Return the same distribution over scores on a device."""
+
+    def _positions(self, index: Any) -> Tensor:
+        """Return the places in the flat batch that an index selects."""
+        return torch.arange(self.batch_shape.numel(), device=self.lengths.device).reshape(self.batch_shape)[index]
+
     @cached_property
     def word_mask(self) -> Tensor:
         """The nodes ``(*batch, n+1)`` bool that are words: neither node 0 nor padding."""

@@ -439,6 +439,37 @@ class LabeledCRF(TreeDistribution):
         """
         return self._with(self.base, sources.LabelsForbidden(self.labels.source, forbidden))
 
+    def __getitem__(self, index: Any) -> Self:
+        """Select from the batch, as a tensor of the batch's shape is indexed: ``p[0]``, ``p[2:5]``, ``p[mask]``.
+
+        Raises:
+            TreeparseError: if a ``LabelSource`` has the label scores, for one item or a batch of several dimensions.
+        """
+        places, scores = self._positions(index), self.label_scores
+        if isinstance(scores, Tensor):
+            selected = scores.reshape(-1, *scores.shape[-3:])[places]
+        elif places.dim() == 1:
+            selected = sources.LabelsOfItems(self.labels.source, places)
+        else:
+            raise TreeparseError(
+                f"A LabelSource has the label scores of one dimension of items, got the index {index!r:.60}: select "
+                "several items, p[i : i + 1], or give the label scores as a tensor."
+            )
+        return self._with(self.base[index], selected)
+
+    def to(self, device: torch.device | str) -> Self:
+        """Return the same distribution over scores on a device.
+
+        Raises:
+            TreeparseError: if a ``LabelSource`` on another device has the label scores.
+        """
+        scores = self.label_scores
+        if isinstance(scores, Tensor):
+            return self._with(self.base.to(device), scores.to(device))
+        if scores.device != torch.device(device):
+            raise TreeparseError(f"A LabelSource stays on its device, {scores.device}, got {torch.device(device)}.")
+        return self._with(self.base.to(device), scores)
+
     def of_items(self, items: Tensor) -> Self:
         """Select items ``(I,)`` of a flat batch, in order; in the result, an item without a tree is no error."""
         result = self._with(self.base.of_items(items), sources.LabelsOfItems(self.labels.source, items))
