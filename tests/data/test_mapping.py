@@ -10,6 +10,7 @@ import pytest
 
 from treeparse.data.conllu import read_conllu
 from treeparse.data.mapping import as_sentence, as_sentences
+from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 
@@ -120,3 +121,14 @@ def test_columns_of_rows_that_are_no_tags() -> None:
 def test_what_is_no_sentence(sentences: Any, problem: str) -> None:
     with pytest.raises(TreeparseError, match=problem):
         as_sentences(sentences)
+
+
+def test_a_parse_as_a_tokenlist() -> None:
+    """It is what the library reads from the same rows, and its words and tags come back."""
+    tags = ("DET", "_"), ("Definite=Def|PronType=Art", "_")
+    parse = Parse(("the", "cat"), (2, 0), ("det", "root"), 0.0, 0.0, upos=tags[0], feats=tags[1])
+    rows = "1\tthe\t_\tDET\t_\tDefinite=Def|PronType=Art\t2\tdet\t_\t_\n2\tcat\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
+    [expected] = conllu.parse(rows)
+    found = parse.to_tokenlist()
+    assert found.serialize() == rows and [*map(dict, found)] == [*map(dict, expected)]
+    assert as_sentence(found) == Sentence(parse.tokens, tags[0], ("_", "_"), tags[1])

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from treeparse.data.conllu import ConlluSentence
 from treeparse.pictures import notebook_svg
-from treeparse.sentence import Sentence
+from treeparse.sentence import EMPTY, Sentence
+
+if TYPE_CHECKING:
+    from conllu import TokenList
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,20 @@ class Parse:
     def expected_errors(self) -> float | None:
         """The expected number of words with a wrong head or label; None without probabilities."""
         return None if self.label_probs is None else sum(1 - prob for prob in self.label_probs)
+
+    def to_tokenlist(self) -> "TokenList":
+        """Return the sentence with its tree and tags as a ``TokenList``, as the ``conllu`` library reads such rows."""
+        from conllu import Token, TokenList
+        from conllu.parser import parse_dict_value, parse_nullable_value
+
+        nothing = (EMPTY,) * len(self.tokens)
+        tags = self.upos or nothing, self.xpos or nothing, self.feats or nothing
+        tokens = []
+        for number, (form, upos, xpos, feats) in enumerate(zip(self.tokens, *tags, strict=True), 1):
+            values = {"id": number, "form": form, "lemma": EMPTY, "upos": upos, "xpos": parse_nullable_value(xpos)}
+            tree = {"head": self.heads[number - 1], "deprel": self.labels[number - 1], "deps": None, "misc": None}
+            tokens.append(Token(values | {"feats": parse_dict_value(feats)} | tree))
+        return TokenList(tokens)
 
     def to(self, *_: object, **__: object) -> Self:
         """Return the parse itself: Lightning calls this for all that ``predict`` returns, to move it to the CPU."""
