@@ -36,6 +36,7 @@ OPENING = Opening(
     read="ratios of times over those of projective trees by their arcs, in the same round; words a second for parsing.",
     repeat="OMP_NUM_THREADS=1 scripts/bench_trees.py --treebank $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-train."
     "conllu --test $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-test.conllu --output scripts/results/bench_trees.md",
+    details="The parsers have learned for four epochs. The more a parser has learned, the more its pruning leaves out.",
 )
 
 
@@ -92,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--treebank", type=Path, required=True, metavar="CONLLU", help="training sentences")
     parser.add_argument("--test", type=Path, required=True, metavar="CONLLU", help="sentences to parse")
-    parser.add_argument("--epochs", type=int, default=5, metavar="N", help="of training (default: 5)")
+    parser.add_argument("--epochs", type=int, default=4, metavar="N", help="of training (default: 4)")
     parser.add_argument("--batches", type=int, default=12, metavar="N", help="default: 12")
     parser.add_argument("--rounds", type=int, default=7, metavar="N", help="default: 7")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here, as markdown")
