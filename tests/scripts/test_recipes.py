@@ -164,7 +164,9 @@ def test_a_step_of_another_pipeline_parses_its_documents(name: str, library: str
 def test_a_loop_of_another_library_trains(name: str, library: str, processes: int) -> None:
     """To far more than the share of words that any rule without learning gets right; one process speaks for all."""
     pytest.importorskip(library)
-    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)] if processes > 1 else []
+    launcher = (
+        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)] if processes > 1 else []
+    )
     environment = os.environ | {"PYTHONPATH": str(FOLDER.parents[1]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, *launcher, str(FOLDER / f"{name}.py")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
