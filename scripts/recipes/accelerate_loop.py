@@ -1,6 +1,6 @@
 """Training by Accelerate (pip install accelerate), on the devices that it finds, or in processes as it is told.
 
-PYTHONPATH=scripts/recipes accelerate launch --cpu --num_processes 2 scripts/recipes/accelerate_loop.py
+torchrun --standalone --nproc-per-node 2 scripts/recipes/accelerate_loop.py
 """
 
 import demo
