@@ -19,6 +19,7 @@ import torch
 from support.reports.markdown import Opening, report
 from support.reports.timing import Entry, take_turns
 from support.semisup.files import write_constraints
+from support.training.parts import take_step
 
 from treeparse.batch import Batch
 from treeparse.data import load_treebank
@@ -104,12 +105,7 @@ def tables(options: argparse.Namespace, constraints: Path) -> Iterator[str]:
     optimizer = torch.optim.AdamW(parser.parameters(), lr=1e-7, fused=True)
 
     def step(objective: Objective, batch: Batch) -> None:
-        with autocast(options.bf16):
-            loss = parser.loss(batch, objective)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parser.parameters(), 5.0)
-        optimizer.step()
-        optimizer.zero_grad()
+        take_step(parser, optimizer, batch, objective, lambda: autocast(options.bf16))
 
     steps = []
     for name, objective in objectives(options.model, constraints, parser, batches, options.bf16).items():

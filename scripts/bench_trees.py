@@ -20,14 +20,15 @@ import torch
 from support.corpora.commands import train_briefly
 from support.reports.markdown import Opening, report
 from support.reports.timing import Entry, take_turns
+from support.training.parts import take_step
 
-from treeparse.batch import Batch
 from treeparse.data import load_treebank
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model import Parser
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
 
+BFLOAT16 = partial(torch.autocast, "cpu", torch.bfloat16)
 TREES = ("projective", "siblings", "second_order")  # the first is what the others are compared with
 OPENING = Opening(
     title="What scores of siblings and grandparents cost",
@@ -48,8 +49,9 @@ def steps(parsers: dict[str, Parser], sentences: Sequence[Sentence], batches: in
     for name, parser in parsers.items():
         own = [parser.collate(sentences[place] for place in each) for each in places]
         turns = iter(own * (rounds + 1))
-        step = partial(_step, parser.train(), torch.optim.AdamW(parser.parameters(), lr=1e-7, fused=True))
-        entries.append(Entry(lambda step=step, turns=turns: step(next(turns)), name=name))
+        step = partial(take_step, parser.train(), torch.optim.AdamW(parser.parameters(), lr=1e-7, fused=True))
+        call = partial(lambda step, turns: step(next(turns), TreeLikelihood(), BFLOAT16), step, turns)
+        entries.append(Entry(call, name=name))
     _warm_and_race(entries, batches, rounds)
     yield "\n## A training step\n"
     yield "| trees | ms | over the first | quartiles |"
@@ -57,15 +59,6 @@ def steps(parsers: dict[str, Parser], sentences: Sequence[Sentence], batches: in
     for each in entries:
         low, median, high = each.over(entries[0])
         yield f"| {each.name} | {1000 * each.median:.0f} | {median:.2f} | {low:.2f} to {high:.2f} |"
-
-
-def _step(parser: Parser, optimizer: torch.optim.Optimizer, batch: Batch) -> None:
-    with torch.autocast("cpu", torch.bfloat16):
-        loss = parser.loss(batch, TreeLikelihood())
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(parser.parameters(), 5.0)
-    optimizer.step()
-    optimizer.zero_grad()
 
 
 def parsing(parsers: dict[str, Parser], sentences: Sequence[Sentence], rounds: int) -> Iterator[str]:

@@ -59,9 +59,9 @@ def parse_on_ray(
 ) -> CorpusSummary:
     """Parse each file of a request into a file of its own on a cluster; outputs that exist stay as they are.
 
-    Trees are those of `treeparse.corpus.parse_corpus`; the last digits of probabilities depend on which sentences are
-    parsed at once, here those of a file. If some files are faulty, the others are parsed before the error is raised.
-    One program at a time may write a folder.
+    Trees are those of `treeparse.corpus.parse_corpus`; the last digits of probabilities depend on the sentences that
+    are parsed at once, here those of a file. If some files are faulty, the others are parsed before the error is
+    raised. One program at a time may write a folder.
 
     Args:
         load: returns the model on each node; it must pickle.
@@ -172,7 +172,7 @@ class _Actors:
 
 
 class _Call(NamedTuple):
-    """A call of an actor: of a task, which so many actors have died of, or to load the model."""
+    """A call of an actor: to parse a task that so many actors have died of before, or to load the model."""
 
     actor: Any
     task: FileTask | None

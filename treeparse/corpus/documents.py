@@ -34,7 +34,7 @@ def parse_documents(
     Args:
         model: parses.
         texts: the documents; a blank one has no sentences.
-        ids: of the documents, with which those of sentences begin; by default numbers from 1.
+        ids: of the documents; by default numbers from 1. The id of a sentence begins with its document's.
         tokenizer: splits paragraphs into sentences and words, as for `CorpusRequest`.
         trees: of every sentence; by default its parse.
         max_words: longer sentences are left out.

@@ -12,8 +12,6 @@ from typing import Any
 from treeparse.data.files import STANDARD_STREAM, expand_paths
 from treeparse.errors import TreeparseError
 
-_READ = 1 << 20  # bytes at a time
-
 
 def is_url(path: str) -> bool:
     """Return whether a path is a URL."""
@@ -40,7 +38,7 @@ class StoredFile:
 
     @contextmanager
     def as_local(self, folder: Path) -> Iterator[Path]:
-        """Yield the path of the file, or that of its copy in a folder, which is removed in the end."""
+        """Yield the path of the file or, for a URL, of a copy in a folder; the copy is removed at the end."""
         if not is_url(self.url):
             yield Path(self.url)
             return
@@ -71,11 +69,8 @@ class StoredFile:
 
     def digest(self) -> str:
         """Return the SHA-256 digest of the bytes."""
-        digest = hashlib.sha256()
         with self._system.open(self._path, "rb") as stream:
-            while data := stream.read(_READ):
-                digest.update(data)
-        return f"sha256:{digest.hexdigest()}"
+            return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
 
     @property
     def _system(self) -> Any:
@@ -97,7 +92,7 @@ def _system_of(url: str) -> tuple[Any, str]:
 
 
 def stored_files(patterns: Sequence[str | Path]) -> list[StoredFile]:
-    """Return the files of paths, URLs and globs of either, those of each glob sorted.
+    """Return the files that paths, URLs and globs name; the files of a glob are sorted.
 
     Raises:
         TreeparseError: a pattern matches no file, or its storage is unknown.

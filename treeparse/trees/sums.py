@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from treeparse.lazy import cached_property
 from treeparse.trees.families import Family, Tensors
-from treeparse.trees.operators.derivatives import last_derivative
+from treeparse.trees.operators.derivatives import aligned, for_each_vector, halves, last_derivative
 
 
 class TreeSums:
@@ -62,14 +62,14 @@ class TreeSums:
 
     def hessian_vector_products(self, vectors: Tensors) -> Tensors:
         """Return H v of every item and each of its vectors ``(V, B, ...)``, differentiable in the vectors only."""
-        count = len(vectors[0])
-        parts = tuple(part.expand(count, *part.shape).flatten(0, 1) for part in self.parts)
-        repeated = TreeSums(self.family, parts, self.lengths.expand(count, -1).reshape(-1))
         self.prepare_products()
-        repeated.saved = self.saved
-        flat = tuple(vector.reshape(part.shape) for vector, part in zip(vectors, parts, strict=True))
-        products = _hessian_vector_product(repeated, parts, flat)
-        return tuple(product.reshape(vector.shape) for product, vector in zip(products, vectors, strict=True))
+
+        def product(parts: Tensors, lengths: Tensor, flat: Tensors) -> Tensors:
+            repeated = TreeSums(self.family, parts, lengths)
+            repeated.saved = self.saved
+            return _hessian_vector_product(repeated, parts, flat)
+
+        return for_each_vector(product, self.parts, self.lengths, vectors)
 
 
 class _LogPartition(torch.autograd.Function):
@@ -84,11 +84,11 @@ class _LogPartition(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        parts, marginals = _halves(ctx.saved_tensors)
+        parts, marginals = halves(ctx.saved_tensors)
         if torch.is_grad_enabled():  # a second derivative may follow
             marginals = _marginals(ctx.sums, parts)
         (grad,) = grad_outputs
-        return None, *(part * grad.to(part.dtype).reshape(-1, *[1] * (part.dim() - 1)) for part in marginals)
+        return None, *(part * aligned(grad, part) for part in marginals)
 
 
 class _Marginals(torch.autograd.Function):
@@ -108,7 +108,7 @@ class _Marginals(torch.autograd.Function):
 class _HessianVectorProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, sums: TreeSums, *parts_and_vectors: Tensor) -> Tensors:
-        parts, vectors = _halves(parts_and_vectors)
+        parts, vectors = halves(parts_and_vectors)
         ctx.sums = sums
         ctx.save_for_backward(*parts)
         return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.saved)
@@ -123,7 +123,7 @@ class _HessianVectorProduct(torch.autograd.Function):
 class _CodeLengths(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, family: Family, lengths: Tensor, *parts: Tensor) -> Tensor:
-        values, derivatives = family.code_lengths(*_halves(parts), lengths)
+        values, derivatives = family.code_lengths(*halves(parts), lengths)
         ctx.family = family
         ctx.save_for_backward(lengths, *derivatives, *parts)
         return values
@@ -136,7 +136,7 @@ class _CodeLengths(torch.autograd.Function):
         derivatives, *scores = (tuple(saved[start : start + kinds]) for start in range(0, 3 * kinds, kinds))
         own, others = (ctx.family.log_partition_and_marginals(each, lengths)[1] for each in scores)
         derivatives += tuple(other - mine for mine, other in zip(own, others, strict=True))  # in the scores of q
-        return None, None, *(part * gradient.reshape(-1, *[1] * (part.dim() - 1)) for part in derivatives)
+        return None, None, *(part * aligned(gradient, part) for part in derivatives)
 
 
 def _marginals(sums: TreeSums, parts: Tensors) -> Tensors:
@@ -148,12 +148,6 @@ def _hessian_vector_product(sums: TreeSums, parts: Tensors, vectors: Tensors) ->
         return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.saved)
     constants = last_derivative(parts)
     return cast(Tensors, _HessianVectorProduct.apply(sums, *constants, *vectors))
-
-
-def _halves(tensors: Tensors) -> tuple[Tensors, Tensors]:
-    """Split tensors into the parts and the same number of tensors after them."""
-    half = len(tensors) // 2
-    return tensors[:half], tensors[half:]
 
 
 def _constant(parts: Tensors) -> Tensors:

@@ -169,11 +169,22 @@ def whole_steps(
     start = now()
     for sentences in batches:
         batch = parser.collate(sentences)
-        with autocast():
-            loss = parser.loss(batch, objective)
-        loss.backward()
-        _step(parser, optimizer)
+        take_step(parser, optimizer, batch, objective, autocast)
     return now() - start
+
+
+def take_step(
+    parser: Parser,
+    optimizer: torch.optim.Optimizer,
+    batch: Batch,
+    objective: Objective,
+    autocast: Callable[[], Any],
+) -> None:
+    """All that training does with a batch once it is made: scores, loss, gradients, clipping and the optimiser."""
+    with autocast():
+        loss = parser.loss(batch, objective)
+    loss.backward()
+    _step(parser, optimizer)
 
 
 def _step(parser: Parser, optimizer: torch.optim.Optimizer) -> None:

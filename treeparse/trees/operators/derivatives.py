@@ -5,7 +5,7 @@ Autograd calls them for the operators, and ``torch.func`` directly.
 """
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -22,50 +22,50 @@ NO_THIRD = (
 )
 
 
+def _computed(lengths: Tensor, trees: str, single_root: bool, *parts: Tensor) -> tuple[Tensor, ...]:
+    with below_autograd():
+        return tuple(OPERATORS.sums(parts, lengths, trees, single_root))
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    lengths, ctx.trees, ctx.single_root, *parts = inputs
+    ctx.save_for_backward(lengths, *parts, *output[1:])
+    ctx.save_for_forward(lengths, *parts, *output[1:])
+
+
 class LogPartition(torch.autograd.Function):
     """Log partition ``(B,)`` and marginals as constants, of lengths, the family's name, ``single_root`` and parts."""
 
-    @staticmethod
-    def forward(lengths: Tensor, trees: str, single_root: bool, *parts: Tensor) -> tuple[Tensor, ...]:  # pyright: ignore
-        with below_autograd():
-            return tuple(OPERATORS.sums(parts, lengths, trees, single_root))
+    forward = staticmethod(_computed)  # pyright: ignore[reportAssignmentType]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        lengths, ctx.trees, ctx.single_root, *parts = inputs
         ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(lengths, *parts, *output[1:])
-        ctx.save_for_forward(lengths, *parts, *output[1:])
+        _remember(ctx, inputs, output)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        return None, None, None, *(part * _aligned(grad_outputs[0], part) for part in _marginals(ctx))
+        return None, None, None, *(part * aligned(grad_outputs[0], part) for part in _marginals(ctx))
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         marginals = _marginals(ctx)
-        tangents = [_or_zeros(tangent, part) for tangent, part in zip(grad_inputs[3:], marginals, strict=True)]
-        return _inner_product(marginals, tangents), *(None for _ in marginals)
+        return _inner_product(marginals, _filled(grad_inputs[3:], marginals)), *(None for _ in marginals)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], lengths: Tensor, *others: Any) -> Any:  # pyright: ignore
-        return _over_batches(LogPartition.apply, info.batch_size, in_dims, lengths, *others)
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> Any:
+        return _over_batches(LogPartition.apply, info, in_dims, *arguments)
 
 
 class Sums(torch.autograd.Function):
     """Log partition ``(B,)`` and marginals ``(B, ...)``, both differentiable; arguments as for ``LogPartition``."""
 
-    @staticmethod
-    def forward(lengths: Tensor, trees: str, single_root: bool, *parts: Tensor) -> tuple[Tensor, ...]:  # pyright: ignore
-        with below_autograd():
-            return tuple(OPERATORS.sums(parts, lengths, trees, single_root))
+    forward = staticmethod(_computed)  # pyright: ignore[reportAssignmentType]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        lengths, ctx.trees, ctx.single_root, *parts = inputs
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(lengths, *parts, *output[1:])
-        ctx.save_for_forward(lengths, *parts, *output[1:])
+        _remember(ctx, inputs, output)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
@@ -73,23 +73,21 @@ class Sums(torch.autograd.Function):
         lengths, parts, marginals = _saved(ctx)
         grads: list[Any] = [None] * len(parts)
         if grad is not None:
-            grads = [part * _aligned(grad, part) for part in marginals]
+            grads = [part * aligned(grad, part) for part in marginals]
         if any(vector is not None for vector in vectors):
-            filled = [_or_zeros(vector, part) for vector, part in zip(vectors, parts, strict=True)]
-            products = Product.apply(lengths, ctx.trees, ctx.single_root, *last_derivative(parts), *filled)
+            products = _product(ctx, lengths, parts, _filled(vectors, parts))
             grads = [product if own is None else own + product for own, product in zip(grads, products, strict=True)]
         return None, None, None, *grads
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         lengths, parts, marginals = _saved(ctx)
-        tangents = [_or_zeros(tangent, part) for tangent, part in zip(grad_inputs[3:], parts, strict=True)]
-        products = Product.apply(lengths, ctx.trees, ctx.single_root, *last_derivative(parts), *tangents)
-        return _inner_product(marginals, tangents), *products
+        tangents = _filled(grad_inputs[3:], parts)
+        return _inner_product(marginals, tangents), *_product(ctx, lengths, parts, tangents)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], lengths: Tensor, *others: Any) -> Any:  # pyright: ignore
-        return _over_batches(Sums.apply, info.batch_size, in_dims, lengths, *others)
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> Any:
+        return _over_batches(Sums.apply, info, in_dims, *arguments)
 
 
 class Product(torch.autograd.Function):
@@ -97,15 +95,15 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def forward(lengths: Tensor, trees: str, single_root: bool, *parts_and_vectors: Tensor) -> tuple[Tensor, ...]:  # pyright: ignore
-        parts, vectors = _halves(parts_and_vectors)
+        parts, vectors = halves(parts_and_vectors)
         with below_autograd():
             return tuple(OPERATORS.hessian_vector_product(parts, vectors, lengths, trees, single_root))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         lengths, ctx.trees, ctx.single_root, *parts_and_vectors = inputs
-        ctx.save_for_backward(lengths, *_halves(parts_and_vectors)[0])
-        ctx.save_for_forward(lengths, *_halves(parts_and_vectors)[0])
+        ctx.save_for_backward(lengths, *halves(parts_and_vectors)[0])
+        ctx.save_for_forward(lengths, *halves(parts_and_vectors)[0])
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
@@ -113,15 +111,14 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        directions, tangents = _halves(grad_inputs[3:])
+        directions, tangents = halves(grad_inputs[3:])
         if any(direction is not None for direction in directions):
             raise TreeparseError(NO_THIRD)
-        filled = [_or_zeros(tangent, part) for tangent, part in zip(tangents, ctx.saved_tensors[1:], strict=True)]
-        return _again(ctx, filled)
+        return _again(ctx, _filled(tangents, ctx.saved_tensors[1:]))
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], lengths: Tensor, *others: Any) -> Any:  # pyright: ignore
-        return _over_batches(Product.apply, info.batch_size, in_dims, lengths, *others)
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> Any:
+        return _over_batches(Product.apply, info, in_dims, *arguments)
 
 
 class _NoThirdDerivative(torch.autograd.Function):
@@ -164,47 +161,62 @@ def _inner_product(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
 
 def _saved(ctx: Any) -> tuple[Tensor, Sequence[Tensor], Sequence[Tensor]]:
     lengths, *tensors = ctx.saved_tensors
-    return lengths, *_halves(tensors)
+    return lengths, *halves(tensors)
 
 
-def _halves(tensors: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+def halves(tensors: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Split tensors into those of the parts and the same number of tensors after them."""
     half = len(tensors) // 2
-    return tensors[:half], tensors[half:]
+    return tuple(tensors[:half]), tuple(tensors[half:])
 
 
 def _again(ctx: Any, vectors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Multiply the same Hessian by other vectors."""
     lengths, *parts = ctx.saved_tensors
+    return _product(ctx, lengths, parts, vectors)
+
+
+def _product(ctx: Any, lengths: Tensor, parts: Sequence[Tensor], vectors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return Product.apply(lengths, ctx.trees, ctx.single_root, *last_derivative(parts), *vectors)
 
 
-def _or_zeros(tangent: Tensor | None, part: Tensor) -> Tensor:
-    return torch.zeros_like(part) if tangent is None else tangent
+def _filled(vectors: Sequence[Tensor | None], parts: Sequence[Tensor]) -> list[Tensor]:
+    """Put zeros where autograd has no vector for a kind of part."""
+    return [torch.zeros_like(part) if each is None else each for each, part in zip(vectors, parts, strict=True)]
 
 
-def _aligned(grad: Tensor, part: Tensor) -> Tensor:
+def aligned(grad: Tensor, part: Tensor) -> Tensor:
     """Reshape a number an item ``(B,)`` so that it multiplies ``(B, ...)``."""
     return grad.to(part.dtype).reshape(-1, *[1] * (part.dim() - 1))
 
 
-def _over_batches(
-    function: Callable[..., Any],
-    size: int,
-    in_dims: Sequence[Any],
-    lengths: Tensor,
-    trees: str,
-    single_root: bool,
-    *parts: Tensor,
-) -> Any:
-    """Apply a function to the items of all batches of vmap at once, and tell vmap where its dimension is."""
-    tensors = [
-        in_front(each, dim, size) for each, dim in zip((lengths, *parts), (in_dims[0], *in_dims[3:]), strict=True)
-    ]
-    results = function(tensors[0], trees, single_root, *tensors[1:])
-    return tuple(each.unflatten(0, (size, -1)) for each in results), (0,) * len(results)
+def for_each_vector(
+    product: Callable[..., Sequence[Tensor]], parts: Sequence[Tensor], lengths: Tensor, vectors: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """Multiply by several vectors an item ``(V, B, ...)``: a product of repeated parts, lengths and flat vectors."""
+    count = len(vectors[0])
+    repeated = tuple(part.expand(count, *part.shape).flatten(0, 1) for part in parts)
+    flat = tuple(vector.reshape(part.shape) for vector, part in zip(vectors, repeated, strict=True))
+    products = product(repeated, lengths.expand(count, -1).reshape(-1), flat)
+    return tuple(each.reshape(vector.shape) for each, vector in zip(products, vectors, strict=True))
 
 
-def in_front(tensor: Tensor, dim: int | None, size: int) -> Tensor:
+def _over_batches(function: Callable[..., Any], info: Any, in_dims: Sequence[Any], *arguments: Any) -> Any:
+    """Apply a function to the items of all batches of vmap at once, and tell vmap where its dimension is: at 0."""
+    flat = []
+    for argument, dims in zip(arguments, in_dims, strict=True):
+        if isinstance(argument, Tensor):
+            argument = _in_front(argument, dims, info.batch_size)
+        elif isinstance(argument, list | tuple):
+            argument = [_in_front(each, dim, info.batch_size) for each, dim in zip(argument, dims, strict=True)]
+        flat.append(argument)
+    result = function(*flat)
+    if isinstance(result, Tensor):
+        return result.unflatten(0, (info.batch_size, -1)), 0
+    return type(result)(each.unflatten(0, (info.batch_size, -1)) for each in result), type(result)([0] * len(result))
+
+
+def _in_front(tensor: Tensor, dim: int | None, size: int) -> Tensor:
     """Make the dimension of vmap part of the first one: ``(V * B, ...)``; None expands."""
     tensor = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
     return tensor.flatten(0, 1)
@@ -235,25 +247,6 @@ def _constant(operator: Any) -> Callable[..., Any]:
     return call
 
 
-def _vmap_rule(operator: Any) -> Callable[..., Any]:
-    """Return the rule of an operator whose results are constants: all batches at once."""
-
-    def rule(info: Any, in_dims: Sequence[Any], *arguments: Any) -> Any:
-        flat = []
-        for argument, dims in zip(arguments, in_dims, strict=True):
-            if isinstance(argument, Tensor):
-                argument = in_front(argument, dims, info.batch_size)
-            elif isinstance(argument, list | tuple):
-                argument = [in_front(each, dim, info.batch_size) for each, dim in zip(argument, dims, strict=True)]
-            flat.append(argument)
-        result = operator(*flat)
-        if isinstance(result, Tensor):
-            return result.unflatten(0, (info.batch_size, -1)), 0
-        return [each.unflatten(0, (info.batch_size, -1)) for each in result], [0] * len(result)
-
-    return rule
-
-
 def _register() -> None:
     LIBRARY.impl("log_partition", _log_partition, "Autograd")
     LIBRARY.impl("sums", _sums, "Autograd")
@@ -261,7 +254,7 @@ def _register() -> None:
     for name in ("log_marginals", "best_trees", "are_trees", "sample"):
         operator = getattr(OPERATORS, name).default
         LIBRARY.impl(name, _constant(operator), "Autograd")
-        torch.library.register_vmap(f"treeparse::{name}", _vmap_rule(operator), lib=LIBRARY)
+        torch.library.register_vmap(f"treeparse::{name}", partial(_over_batches, operator), lib=LIBRARY)
 
 
 if ARE_NEW:

@@ -8,7 +8,7 @@ from torch._C._functorch import TransformType, get_interpreter_stack  # torch ha
 
 from treeparse.errors import TreeparseError
 from treeparse.trees.families import Family, Method, Tensors
-from treeparse.trees.operators.derivatives import LogPartition, Product, Sums
+from treeparse.trees.operators.derivatives import LogPartition, Product, Sums, for_each_vector
 from treeparse.trees.operators.library import OPERATORS, name_of
 
 
@@ -53,15 +53,12 @@ class TracedSums:
 
     def hessian_vector_products(self, vectors: Tensors) -> Tensors:
         """Return H v of every item and each of its vectors ``(V, B, ...)``, differentiable in the vectors only."""
-        count = len(vectors[0])
-        parts = tuple(part.expand(count, *part.shape).flatten(0, 1) for part in self.parts)
-        lengths = self.lengths.expand(count, -1).reshape(-1)
-        flat = tuple(vector.reshape(part.shape) for vector, part in zip(vectors, parts, strict=True))
+        return for_each_vector(self._product, self.parts, self.lengths, vectors)
+
+    def _product(self, parts: Tensors, lengths: Tensor, vectors: Tensors) -> Tensors:
         if _in_transform():
-            products = cast(Tensors, Product.apply(lengths, *self._trees, *parts, *flat))
-        else:
-            products = OPERATORS.hessian_vector_product(parts, flat, lengths, *self._trees)
-        return tuple(product.reshape(vector.shape) for product, vector in zip(products, vectors, strict=True))
+            return cast(Tensors, Product.apply(lengths, *self._trees, *parts, *vectors))
+        return OPERATORS.hessian_vector_product(parts, vectors, lengths, *self._trees)
 
 
 def _in_transform() -> bool:
