@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--test", type=Path, required=True, metavar="CONLLU", help="sentences to parse")
     parser.add_argument("--epochs", type=int, default=4, metavar="N", help="of training (default: 4)")
     parser.add_argument("--batches", type=int, default=12, metavar="N", help="default: 12")
-    parser.add_argument("--rounds", type=int, default=7, metavar="N", help="default: 7")
+    parser.add_argument("--rounds", type=int, default=7, metavar="N", help="2 or more (default: 7)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here, as markdown")
     args = parser.parse_args()
     torch.set_num_threads(1)
