@@ -60,7 +60,8 @@ Named = tuple[tuple[str, str], Callable[[], object]]  # a call, and what it does
 LENGTHS, BATCHES = (20, 40, 80, 160), (32, 1024)
 SMALL_LENGTHS, SMALL_BATCHES, SMALL_SENTENCES = (5,), (3,), 8
 ROUND = 0.02  # seconds for which a fast call is repeated in a round; a slow one is called once
-ROUNDS, BUDGET = 15, 2.0  # rounds a batch, and CPU seconds after which no further one begins
+ROUNDS = 15  # rounds a batch
+BUDGET = 2.0  # CPU seconds after which no further one begins
 MIN_ROUNDS = 3
 SAMPLES = 8  # trees drawn a sentence
 KEPT = ("N(0, 1)", TRAINED)
@@ -124,6 +125,7 @@ def times_table(
     lengths: Iterable[int],
     batches: Iterable[int],
     clock: Callable[[], float],
+    budget: float,
     targets: Sequence[Target] = (),
 ) -> Iterator[str]:
     """A line for every call that ``functions`` makes of a batch; ratios are to the first of those that do the same."""
@@ -146,7 +148,7 @@ def times_table(
                     failures.append(f"| {' | '.join(entry.cells)} | | | {type(error).__name__} | |")
                 else:
                     entries.append(entry)
-            take_turns(entries, fewest=MIN_ROUNDS, most=ROUNDS, budget=BUDGET)
+            take_turns(entries, fewest=MIN_ROUNDS, most=ROUNDS, budget=budget)
             for entry in entries:
                 what, method = entry.cells[2:]
                 entry.remarks = (verdict(targets, what, method, n, size, entry.over(entries[0])[1]),)
@@ -208,7 +210,7 @@ def _sample(p: NonProjectiveCRF | ProjectiveCRF) -> Tensor:
 
 def sections(options: argparse.Namespace, device: torch.device) -> dict[str, Section]:
     """All that there is to measure, by the names of the options."""
-    sizes = options.lengths, options.batches, waiting_clock(device)
+    sizes = options.lengths, options.batches, waiting_clock(device), options.budget
     peers = options.supar, options.torch_struct
     synjax_at = None if synjax_problem(options.synjax) else options.synjax
 
@@ -275,6 +277,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--synjax", type=Path, metavar="DIR", help="a clone of SynJax, which needs JAX")
     parser.add_argument("--lengths", type=int, nargs="+", metavar="N", help=f"words a sentence {LENGTHS}")
     parser.add_argument("--batches", type=int, nargs="+", metavar="B", help=f"sentences a batch {BATCHES}")
+    parser.add_argument(
+        "--budget", type=float, default=BUDGET, metavar="S", help=f"CPU seconds a table's row ({BUDGET})"
+    )
     parser.add_argument("--tools", nargs="+", default=SANITIZERS, metavar="TOOL", help="of compute-sanitizer")
     parser.add_argument("--treebank", type=Path, metavar="FILE", help="to train on and parse (default: the demo's)")
     parser.add_argument("--model", type=Path, metavar="DIR", help="a trained model of it (default: untrained)")

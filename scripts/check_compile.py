@@ -12,13 +12,15 @@ import argparse
 import io
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +40,7 @@ OPENING = Opening(
     repeat="scripts/check_compile.py --output scripts/results/check_compile.md",
 )
 BACKENDS = ("aot_eager", "inductor")
+EXPORT = "export, saved and loaded"
 LENGTHS = torch.tensor([5, 3, 4])
 LABELS = 4
 
@@ -78,9 +81,9 @@ def rows() -> dict[str, Row]:
     """What is compiled, by name."""
     torch.manual_seed(1)
     arcs, labels, cube = torch.randn(3, 6, 6), torch.randn(3, 6, 6, LABELS), torch.randn(3, 6, 6, 6)
-    chain_heads = torch.arange(6).sub(1).expand(3, 6)  # every word hangs from the one before it
+    chain_heads = torch.arange(6).sub(1).repeat(3, 1)  # every word hangs from the one before it
     some_labels = torch.randint(LABELS, (3, 6))
-    both = (arcs, LENGTHS)
+    both, tree = (arcs, LENGTHS), (chain_heads, some_labels)
     return {
         "log partition": Row(lambda s, n: NonProjectiveCRF(s, n).log_partition, both),
         "log partition, projective": Row(lambda s, n: ProjectiveCRF(s, n).log_partition, both),
@@ -96,19 +99,16 @@ def rows() -> dict[str, Row]:
         "marginals": Row(lambda s, n: NonProjectiveCRF(s, n).marginals, both),
         "mode": Row(lambda s, n: NonProjectiveCRF(s, n).mode, both, False),
         "sample": Row(_probability_of_samples, both, False),
-        "log_prob": Row(lambda s, n: NonProjectiveCRF(s, n).log_prob(chain_heads), both),
+        "log_prob": Row(lambda s, n, h: NonProjectiveCRF(s, n).log_prob(h), (*both, chain_heads)),
         "labeled log_prob": Row(
-            lambda s, r, n: LabeledCRF(ProjectiveCRF(s, n), r).log_prob(chain_heads, some_labels),
-            (arcs, labels, LENGTHS),
+            lambda s, r, n, *tree: LabeledCRF(ProjectiveCRF(s, n), r).log_prob(*tree), (arcs, labels, LENGTHS, *tree)
         ),
         "labeled entropy": Row(
             lambda s, r, n: LabeledCRF(NonProjectiveCRF(s, n), r).entropy(), (arcs, labels, LENGTHS)
         ),
         "labeled mode": Row(BestTrees(), (arcs, labels, LENGTHS), False),
         "minimum risk": Row(lambda s, n: NonProjectiveCRF(s, n).minimum_risk(), both, False),
-        "training step": Row(
-            partial(_step, Scorer()), (torch.randn(3, 6, 8), LENGTHS, chain_heads.contiguous(), some_labels)
-        ),
+        "training step": Row(partial(_step, Scorer()), (torch.randn(3, 6, 8), LENGTHS, *tree)),
     }
 
 
@@ -122,22 +122,23 @@ def _step(model: nn.Module, *arguments: Tensor) -> Tensor:
     return model(*arguments)
 
 
-def check(name: str, backend: str) -> None:
+def check(name: str, backend: str, device: str = "cpu") -> None:
     """Compile one row, and compare it; raise where it fails or differs."""
-    if name == "export":
-        return _check_export()
+    if name == EXPORT:
+        return _check_export(device)
     row = rows()[name]
+    if isinstance(row.function, partial):
+        row.function.args[0].to(device)
     compiled = torch.compile(row.function, fullgraph=True, backend=backend, dynamic=True)
     results = []
     for function in (compiled, row.function):
-        arguments = [
-            each.clone().requires_grad_(row.differentiable) if each.is_floating_point() else each
-            for each in row.arguments
-        ]
+        arguments = [each.to(device, copy=True) for each in row.arguments]
+        for each in arguments:
+            each.requires_grad_(row.differentiable and each.is_floating_point())
         values = function(*arguments)
         values = [values] if isinstance(values, Tensor) else [*values]
         if row.differentiable:
-            weights = torch.linspace(1, 2, values[0].numel()).reshape(values[0].shape)
+            weights = torch.linspace(1, 2, values[0].numel(), device=device).reshape(values[0].shape)
             (values[0] * weights).sum().backward()
             values += [each.grad for each in arguments if each.grad is not None]
             if isinstance(row.function, partial):
@@ -148,38 +149,50 @@ def check(name: str, backend: str) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def _check_export() -> None:
+def _check_export(device: str) -> None:
     """Export from scores to heads and labels with dynamic sizes, save, load, and compare with other sizes."""
     batch, nodes = torch.export.Dim("batch", min=1, max=1000), torch.export.Dim("nodes", min=2, max=500)
     shapes = ({0: batch, 1: nodes, 2: nodes}, {0: batch, 1: nodes, 2: nodes}, {0: batch})
-    arguments = (torch.randn(3, 6, 6), torch.randn(3, 6, 6, LABELS), LENGTHS)
+    arguments = torch.randn(3, 6, 6), torch.randn(3, 6, 6, LABELS), LENGTHS
+    arguments = tuple(each.to(device) for each in arguments)
     file = io.BytesIO()
     torch.export.save(torch.export.export(BestTrees(), arguments, dynamic_shapes=shapes), file)
     file.seek(0)
     loaded = torch.export.load(file).module()
     others = torch.randn(5, 9, 9), torch.randn(5, 9, 9, LABELS), torch.tensor([8, 4, 8, 3, 1])
+    others = tuple(each.to(device) for each in others)
     for found, expected in zip(loaded(*others), BestTrees()(*others), strict=True):
         torch.testing.assert_close(found, expected)
 
 
-def run(name: str, backend: str, *, cold: bool) -> str:
+def run(name: str, backend: str, *, cold: bool, device: str = "cpu") -> str:
     """Check a row in a fresh process; return ``ok`` or the last line of what it said."""
-    command = [sys.executable, __file__, "--row", name, "--backend", backend]
+    command = [sys.executable, __file__, "--row", name, "--backend", backend, "--device", device]
     with tempfile.TemporaryDirectory() as empty:
         environment = os.environ | ({"NUMBA_CACHE_DIR": empty} if cold else {})
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    return "ok" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["failed"])[-1][:200]
+    if done.returncode == 0:
+        return "ok"
+    errors = [line for line in done.stderr.splitlines() if re.match(r"[\w.]+(Error|Unsupported)\b", line)]
+    return (errors or ["failed"])[-1][:200].replace("|", "/")
 
 
-def table() -> Iterator[str]:
-    """All rows by backends, with warm and with cold kernels."""
-    yield f"\n## Python {platform.python_version()}\n"
-    columns = [(backend, cold) for backend in BACKENDS for cold in (False, True)]
+def table(device: str, jobs: int) -> Iterator[str]:
+    """All rows by backends, with warm and, on the CPU, with cold kernels."""
+    yield f"\n## Python {platform.python_version()}, torch {torch.__version__}, {device}\n"
+    columns = [(backend, cold) for backend in BACKENDS for cold in (False, True) if not (cold and device != "cpu")]
     yield "| row | " + " | ".join(f"{backend}, {'cold' if cold else 'warm'}" for backend, cold in columns) + " |"
     yield "|:--" * (len(columns) + 1) + "|"
-    for name in rows():
-        yield f"| {name} | " + " | ".join(run(name, *column[:1], cold=column[1]) for column in columns) + " |"
-    yield f"| export, saved and loaded | {run('export', 'none', cold=False)} | {run('export', 'none', cold=True)} | | |"
+    names = [*rows(), EXPORT]
+    with ThreadPoolExecutor(jobs) as pool:
+        cells = {
+            (name, column): pool.submit(run, name, column[0], cold=column[1], device=device)
+            for name, column in product(names, columns)
+            if name != EXPORT or column[0] == BACKENDS[0]  # export has no backend
+        }
+        for name in names:
+            found = [cells[name, column].result() if (name, column) in cells else "" for column in columns]
+            yield f"| {name} | {' | '.join(found)} |"
 
 
 def main() -> None:
@@ -187,13 +200,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--row", help="check this row alone, in this process")
     parser.add_argument("--backend", default=BACKENDS[0], help="of that row (default: aot_eager)")
+    parser.add_argument("--device", default="cpu", help="of the tensors (default: cpu)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="rows at once (default 1)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the table here, as markdown")
     args = parser.parse_args()
     if args.row:
         warnings.filterwarnings("ignore", module="torch")
-        check(args.row, args.backend)
+        check(args.row, args.backend, args.device)
     else:
-        report(chain([OPENING.text()], table()), args.output)
+        report(chain([OPENING.text()], table(args.device, args.jobs)), args.output)
 
 
 if __name__ == "__main__":

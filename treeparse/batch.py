@@ -105,9 +105,10 @@ def word_mask(lengths: Tensor, nodes: int) -> Tensor:
 def moved(tensor: Tensor, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
     """Return the tensor on a device, in a dtype. A copy from the CPU to a CUDA device does not block the host.
 
-    A copy from pinned memory does, because the caller could overwrite that memory before it is copied.
+    A copy from pinned memory does, because the caller could overwrite that memory before it is copied; and so does one
+    in a traced program, which cannot ask whether memory is pinned.
     """
-    if device.type != "cuda" or tensor.device.type != "cpu" or tensor.is_pinned():
+    if device.type != "cuda" or tensor.device.type != "cpu" or not is_plain(tensor) or tensor.is_pinned():
         return tensor.to(device, dtype)
     return tensor.to(dtype).pin_memory().to(device, non_blocking=True)
 

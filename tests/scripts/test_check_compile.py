@@ -8,7 +8,7 @@ import check_compile
 import pytest
 
 SCRIPT = Path(check_compile.__file__)
-FIRST = ("log partition", "labeled mode", "training step", "export")
+FIRST = ("log partition", "labeled mode", "training step", check_compile.EXPORT)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from helpers.parsers import TRAINING, random_parser
 from lightning_fabric.utilities import move_data_to_device
 from pytorch_lightning.callbacks import ModelCheckpoint
 from torch.distributed.fsdp import fully_shard
-from torch.nn.parallel import DistributedDataParallel
+from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from treeparse import TreeparseError
 from treeparse.data.batches.module import TreebankModule
@@ -70,20 +70,26 @@ def test_a_batch_is_pinned() -> None:
     assert batch.lengths.is_pinned() and all(feature.is_pinned() for feature in batch.features.values())
 
 
-@pytest.fixture
-def group() -> Iterator[None]:
-    """A group of one process."""
+GPU = pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="")])
+
+
+@pytest.fixture(params=["cpu", GPU])
+def device(request: pytest.FixtureRequest) -> Iterator[torch.device]:
+    """A device, in a group of one process."""
+    device = torch.device(request.param)
     store = dist.HashStore()  # pyright: ignore[reportPrivateImportUsage]
-    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
-    yield
+    dist.init_process_group("gloo" if device.type == "cpu" else "nccl", store=store, rank=0, world_size=1)
+    yield device
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("wrap", [DistributedDataParallel, fully_shard])
-def test_wrappers_of_a_parser_need_no_class_of_ones_own(wrap: Any, group: None) -> None:
+@pytest.mark.parametrize("wrap", [DistributedDataParallel, fully_shard, DataParallel])
+def test_wrappers_of_a_parser_need_no_class_of_ones_own(wrap: Any, device: torch.device) -> None:
     losses, gradients = [], []
     for wrapped in (False, True):
-        parser = random_parser()
+        parser = random_parser().to(device)
+        for module in parser.modules():
+            module.training = isinstance(module, torch.nn.LSTM)  # cuDNN has no gradient outside training
         model = wrap(parser) if wrapped else parser
         loss = model(parser.collate(TRAINING[:5]), TreeLikelihood())
         loss.backward()

@@ -1,12 +1,16 @@
 """A model around a distribution is one graph under ``torch.compile``, and learns the same."""
 
+from typing import Any
+
 import pytest
 import torch
 from helpers.tree_cases import generator
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributions import Distribution
 
-from treeparse import NonProjectiveCRF
+from treeparse import NonProjectiveCRF, ProjectiveCRF
+from treeparse.device import cuda
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
@@ -47,4 +51,18 @@ def test_a_compiled_model_learns_the_same(device: str, backend: str, monkeypatch
         for pair in zip(*gradients, strict=True):
             torch.testing.assert_close(*pair, rtol=1e-5, atol=1e-6)
             assert pair[0].any()
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("kind", [NonProjectiveCRF, ProjectiveCRF])
+def test_no_kernels_of_a_device_are_looked_for_while_a_program_is_traced(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are where it runs: a machine without a device can trace for one."""
+    for name in ("launcher_of", "launcher_or_none"):
+        monkeypatch.setattr(cuda, name, None)
+    program = torch.compile(lambda *given: kind(*given).entropy(), backend="eager", fullgraph=True)
+    with FakeTensorMode():
+        found = program(torch.empty(2, 4, 4, device="cuda"), torch.empty(2, dtype=torch.int64, device="cuda"))
+    assert found.shape == (2,) and found.device.type == "cuda"
     torch.compiler.reset()

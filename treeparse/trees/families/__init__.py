@@ -25,12 +25,17 @@ __all__ = [
 Backend = Literal["numba", "torch", "cuda"]
 
 
+# While a program is traced no launcher is looked for: the operators in it find theirs where they run.
+
+
 def nonprojective(device: torch.device, *, single_root: bool, backend: Backend | None = None) -> Family:
     """Return the family of all trees; None takes compiled kernels for the device, or torch if there are none.
 
     Raises:
         TreeparseError: for "cuda" and scores on another device, or if the CUDA kernels cannot run.
     """
+    if torch.compiler.is_compiling():
+        return NonprojectiveInTorch(single_root) if backend == "torch" else Nonprojective(single_root)
     if backend == "cuda" or (backend is None and device.type == "cuda"):
         launcher = _launcher(device, is_required=backend == "cuda")
         if launcher is not None:
@@ -44,7 +49,9 @@ def nonprojective(device: torch.device, *, single_root: bool, backend: Backend |
 
 def projective(device: torch.device, *, single_root: bool) -> Family:
     """Return the family of trees without crossing arcs, by the compiled kernels of CUDA devices or of the CPU."""
-    launcher = _launcher(device, is_required=False) if device.type == "cuda" else None
+    if device.type != "cuda" or torch.compiler.is_compiling():
+        return Projective(single_root)
+    launcher = _launcher(device, is_required=False)
     if launcher is None:
         return Projective(single_root)
     from treeparse.trees.families.on_cuda import ProjectiveOnCuda
