@@ -15,6 +15,7 @@ import importlib.util
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -88,11 +89,19 @@ def with_gradient(total: Sum, leaf: Tensor) -> Callable[[], None]:
 
 
 def second_derivative(method: Method, leaf: Tensor) -> Callable[[], object]:
-    """The call that differentiates marginals, taken beforehand, in one direction."""
-    marginals = method.marginals(leaf)
-    direction = torch.randn(marginals.shape, dtype=marginals.dtype, generator=torch.Generator().manual_seed(1))
-    direction = direction.to(marginals.device)
-    return lambda: torch.autograd.grad(marginals, leaf, direction, retain_graph=True)
+    """The call that differentiates marginals, taken when it is first called, in one direction."""
+
+    @cache
+    def given() -> tuple[Tensor, Tensor]:
+        marginals = method.marginals(leaf)
+        direction = torch.randn(marginals.shape, dtype=marginals.dtype, generator=torch.Generator().manual_seed(1))
+        return marginals, direction.to(marginals.device)
+
+    def call() -> object:
+        marginals, direction = given()
+        return torch.autograd.grad(marginals, leaf, direction, retain_graph=True)
+
+    return call
 
 
 def errors(method: Method, scores: Array) -> tuple[str, ...]:

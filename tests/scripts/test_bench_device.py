@@ -97,7 +97,7 @@ def test_what_a_peer_cannot_do_is_a_line() -> None:
 
     named = [(("best trees", "treeparse"), lambda: None), (("best trees", "peer"), fail)]
     clock = bench_device.waiting_clock(CPU)
-    *_, line = bench_device.times_table(lambda scores: named, "Trees", "N(0, 1)", [3], [2], clock)
+    *_, line = bench_device.times_table(lambda scores: named, "Trees", "N(0, 1)", [3], [2], clock, budget=1.0)
     assert cells(line) == ["3", "2", "best trees", "peer", "", "", "RuntimeError", ""]
 
 

@@ -27,7 +27,8 @@ def sanitizer_lines(tools: Sequence[str] = SANITIZERS) -> Iterator[str]:
         yield "compute-sanitizer is not installed: memory and races were not checked."
         return
     for tool in tools:
-        command = [sanitizer, "--tool", tool, "--error-exitcode", "1", *GPU_TESTS, "tests/device"]
+        options = ["--report-api-errors", "no"] if tool == "memcheck" else []  # bindings look for what drivers lack
+        command = [sanitizer, "--tool", tool, *options, "--error-exitcode", "1", *GPU_TESTS, "tests/device"]
         yield from _run(f"compute-sanitizer {tool}, tests of the kernels", command)
 
 

@@ -9,6 +9,12 @@ enum { RIGHT_SPANS, LEFT_SPANS, RIGHT_ARCS, LEFT_ARCS, KEYS };  // charts: of sc
 struct Span {
     Kind kind;
     int i, j;
+
+    // The first lane's span, in all lanes of a warp.
+    __device__ Span of_first_lane() const {
+        return {Kind(__shfl_sync(ALL_LANES, int(kind), 0, WARP)), __shfl_sync(ALL_LANES, i, 0, WARP),
+                __shfl_sync(ALL_LANES, j, 0, WARP)};
+    }
 };
 
 // The best of many scores; with keys, of equal ones that of the greatest key.
@@ -141,7 +147,7 @@ struct Eisner {
         return stop - 1 - best.place;
     }
 
-    // By a warp; a span of one node needs not be read.
+    // By a warp, whose first lane alone reads and writes the stack; a span of one node needs not be read.
     __device__ static void push(Span span, Span* stack, int& depth) {
         if (span.i >= span.j) return;
         if (lane() == 0) stack[depth] = span;
@@ -153,8 +159,9 @@ struct Eisner {
         int depth = 1;
         if (lane() == 0) stack[0] = {RIGHT, 0, n};
         while (depth > 0) {
-            __syncwarp();
-            auto [kind, i, j] = stack[--depth];
+            depth--;
+            Span top = lane() == 0 ? stack[depth] : Span{};
+            auto [kind, i, j] = top.of_first_lane();
             int k = best_split({kind, i, j});
             if (k < 0) return false;
             Span first{BETWEEN, i, k}, second{kind, k, j};
