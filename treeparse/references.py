@@ -101,6 +101,8 @@ Max B. Paulus, Dami Choi, Daniel Tarlow, Andreas Krause and Chris J. Maddison 20
     Softmax Tricks. NeurIPS.
 Matthew E. Peters, Mark Neumann, Mohit Iyyer, Matt Gardner, Christopher Clark, Kenton Lee and Luke Zettlemoyer 2018.
     Deep Contextualized Word Representations. NAACL-HLT.
+Boris T. Polyak 1969. Minimization of Unsmooth Functionals. USSR Computational Mathematics and
+    Mathematical Physics 9(3).
 Stefan Riezler, Tracy H. King, Ronald M. Kaplan, Richard Crouch, John T. Maxwell III and Mark Johnson 2002. Parsing the
     Wall Street Journal using a Lexical-Functional Grammar and Discriminative Estimation Techniques. ACL.
 Mauricio Sadinle, Jing Lei and Larry Wasserman 2019. Least Ambiguous Set-Valued Classifiers With Bounded Error Levels.

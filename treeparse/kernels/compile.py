@@ -7,6 +7,7 @@ numba lacks these or has changed them, ``numba.njit`` compiles kernels in every 
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numba
@@ -24,6 +25,11 @@ except (ImportError, AttributeError) as error:
     )
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
+
+def without_shipped_code() -> AbstractContextManager[None]:
+    """Compile kernels for this processor within the block, even where code for kinds of processors would do."""
+    return nullcontext() if numba_private is None else numba_private.without_shipped_code()
 
 
 def compiled(function: Callable[..., Any], *, part: bool = False, borrows: bool = False, **options: Any) -> Any:

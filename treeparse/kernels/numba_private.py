@@ -6,6 +6,8 @@ takes longer, calls with many arrays too, and nothing is cached.
 
 By itself, numba needs a writable folder even where it can read all that it needs, and raises if there is none.
 ``KernelCache`` reads compiled code from any folder, and compiles for this process alone if no folder is writable.
+Where no folder has it, code that the package ``treeparse-kernels`` brings for kinds of processors comes before the
+compiler: it is up to twice as slow as code for this one, which ``treeparse warm`` makes, and has the same bits.
 
 The logger ``treeparse.kernels`` says which kernel is compiled (INFO) or was read from a cache (DEBUG), with ``kernel``
 and ``folder`` as arguments; ``folder`` is None without a cache. It warns once if compiled kernels cannot be cached.
@@ -13,15 +15,20 @@ and ``folder`` as arguments; ``folder`` is None without a cache. It warns once i
 
 import hashlib
 import inspect
+import json
 import logging
 import os
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
+import llvmlite
 import numba
 from numba import types
 from numba.core import config, event
@@ -47,6 +54,7 @@ RELIED_ON: dict[Any, dict[str, tuple[str, ...] | None]] = {
         "_finalize_dynamic_globals": ("self",),
         "_verify_declare_only_symbols": ("self",),
         "_optimize_final_module": ("self",),
+        "has_dynamic_globals": None,
     },
     Compiler: {"compile_extra": ("self", "func")},
     BaseContext: {"insert_user_function": ("self", "func", "fndesc", "libs")},
@@ -62,7 +70,6 @@ RELIED_ON: dict[Any, dict[str, tuple[str, ...] | None]] = {
     CompileResultCacheImpl: {
         "reduce": ("self", "cres"),
         "rebuild": ("self", "target_context", "payload"),
-        "check_cachable": ("self", "cres"),
         "filename_base": None,
     },
     IndexDataCacheFile: {
@@ -107,6 +114,7 @@ NOT_CACHED = (
     "NUMBA_CACHE_DIR to a writable folder, or run 'treeparse warm' once as the user who installed treeparse; for an "
     "image, run it where the image is built."
 )
+SHIPPED = "treeparse_kernels"  # the package
 KERNELS = Path(__file__).parent  # a change of any source in this folder or below makes all cached code stale
 
 
@@ -181,6 +189,47 @@ class _CodeFile(IndexDataCacheFile):
             return {}
 
 
+class ShippedCode(NamedTuple):
+    """Compiled code of all kernels for a kind of processor, from the package ``treeparse-kernels``."""
+
+    folder: str
+    machine: tuple[str, str, str]  # the target, processor and features by which numba knows the code
+
+    @staticmethod
+    def versions() -> dict[str, str]:
+        """Return what compiled code depends on besides the processor."""
+        sources = _digest_of_sources().hex()
+        return {"sources": sources, "numba": numba.__version__, "llvmlite": llvmlite.__version__}
+
+
+@cache
+def shipped_code(target: str, features: str) -> ShippedCode | None:
+    """Return the code for the most able kind of processor whose features a processor has, if it fits its versions."""
+    package = find_spec(SHIPPED)
+    places = [Path(place) for place in (package and package.submodule_search_locations) or ()]
+    for manifest in sorted((path for place in places for path in place.glob("*/manifest.json")), reverse=True):
+        described = json.loads(manifest.read_text(encoding="utf-8"))
+        own_target, _, own_features = described["machine"]
+        if described["versions"] != ShippedCode.versions():
+            LOG.debug("code in %s is of other versions: %s", manifest.parent, described["versions"])
+        elif own_target == target and {*own_features.split(",")} <= {*features.split(",")}:
+            return ShippedCode(str(manifest.parent), tuple(described["machine"]))
+    return None
+
+
+_reads_shipped_code = ContextVar("reads_shipped_code", default=True)
+
+
+@contextmanager
+def without_shipped_code() -> Iterator[None]:
+    """Compile kernels for this processor within the block, even where shipped code would do."""
+    token = _reads_shipped_code.set(False)
+    try:
+        yield
+    finally:
+        _reads_shipped_code.reset(token)
+
+
 class KernelCache(FunctionCache):
     """The cache of one function. Its code is stale once any source in this folder or below has changed."""
 
@@ -197,25 +246,37 @@ class KernelCache(FunctionCache):
         return next(filter(_is_writable, self._folders()), None)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled code from the folders up to the first writable one, or None."""
+        """Return the compiled code from the folders up to the first writable one, or shipped code, or None."""
         target_context.refresh()
         key = self._index_key(sig, target_context.codegen())
         for folder in self._folders():
-            try:
-                data = self._file_in(folder).load(key)
-                if data is not None:
-                    code = self._impl.rebuild(target_context, data)
-                    self._log(logging.DEBUG, "read from cache: %(kernel)s", folder)
-                    return code
-            except Exception:  # whatever is wrong with the file, the kernel can be compiled again
-                LOG.debug("compiled code of %s in %s is damaged", self._name, folder, exc_info=True)
+            code = self._read(folder, key, target_context)
+            if code is not None:
+                return code
             if _is_writable(folder):
                 break
-        return None
+        if not (_reads_shipped_code.get() and self._home == KERNELS):
+            return None
+        signature, (target, _, features), source = key
+        shipped = shipped_code(target, features)
+        return shipped and self._read(shipped.folder, (signature, shipped.machine, source), target_context)
+
+    def _read(self, folder: str, key: Any, target_context: Any) -> Any:
+        """Return the compiled code from a folder, None where it has none."""
+        try:
+            data = self._file_in(folder).load(key)
+            if data is None:
+                return None
+            code = self._impl.rebuild(target_context, data)
+        except Exception:  # whatever is wrong with the file, the kernel can be compiled again
+            LOG.debug("compiled code of %s in %s is damaged", self._name, folder, exc_info=True)
+            return None
+        self._log(logging.DEBUG, "read from cache: %(kernel)s", folder)
+        return code
 
     def save_overload(self, sig: Any, data: Any) -> None:
         folder = self.folder
-        if folder is None or not self._impl.check_cachable(data):
+        if folder is None or data.library.has_dynamic_globals:  # addresses of this process, as under NUMBA_OPT=0
             return
         try:
             os.makedirs(folder, exist_ok=True)

@@ -27,9 +27,10 @@ EPILOG = """examples:
   NUMBA_CACHE_DIR=/var/cache/treeparse treeparse warm
 
 Compiled kernels are cached in the first of these folders that is writable: NUMBA_CACHE_DIR, the installation, the
-user's cache; every process that can read the folder loads them from there. They suit one kind of processor: for an
-image that runs on several kinds, set NUMBA_CPU_NAME=generic both at build time and at run time. Kernels for the CUDA
-devices of this machine, if any, are compiled too, into the user's cache."""
+user's cache; every process that can read the folder loads them from there. They suit this machine's kind of processor;
+where another kind reads the folder, it compiles its own beside them. The package treeparse-kernels has kernels for all
+recent x86 processors, which are used where this command has not been run: the same bits, up to 1.6 times the time.
+Kernels for the CUDA devices of this machine, if any, are compiled too, into the user's cache."""
 
 
 def _score(lstm: Any) -> None:
@@ -217,13 +218,15 @@ def _kernels_of_calls(jobs: int) -> Iterator[Iterable[Kernels]]:
 
 def kernels_of_call(number: int) -> Kernels:
     """Make a call of `CALLS`, by its index, on a batch of one short sentence."""
+    from treeparse.kernels.compile import without_shipped_code
+
     log, kernels = logging.getLogger("treeparse.kernels"), Kernels()
     level = log.level
     log.setLevel(logging.DEBUG)
     log.addFilter(kernels.take)
     try:
         kind, call = CALLS[number]
-        with _rare_full_collections():
+        with _rare_full_collections(), without_shipped_code():
             call(_argument(kind))
     finally:
         log.removeFilter(kernels.take)
