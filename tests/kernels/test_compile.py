@@ -2,6 +2,7 @@
 
 import errno
 import importlib
+import json
 import logging
 import os
 import subprocess
@@ -9,14 +10,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import create_autospec
 
 import pytest
 from helpers.unprivileged import make_read_only, run_as_nobody
 from numba.core import config, event
 from numba.core.caching import IndexDataCacheFile
-from numba.core.codegen import CPUCodegen
+from numba.core.codegen import CPUCodegen, CPUCodeLibrary
 from numba.core.errors import NumbaError
+from numba.core.registry import cpu_target
 
 import treeparse.kernels
 
@@ -311,3 +314,86 @@ def test_what_is_lent_arrays_neither_makes_nor_returns_any(kernels: Kernels) -> 
         kernel.write_text(LENDING_KERNEL.format(result), encoding="utf-8")
         with pytest.raises((TypeError, NumbaError), match=r"borrows its arrays|returning of array|NRT required"):
             kernels.answer()
+
+
+class Shipped:
+    """Kernels whose code was compiled for a kind of processor, and lies in a package of such code."""
+
+    def __init__(self, kernels: Kernels, patch: pytest.MonkeyPatch) -> None:
+        self.kernels = kernels
+        target, _, features = cpu_target.target_context.codegen().magic_tuple()
+        some = ",".join(name for name in features.split(",")[:20] if name.startswith("+"))
+        self.machine = target, "kind", some
+        with patch.context() as there:
+            there.setattr(CPUCodegen, "magic_tuple", lambda self: (target, "kind", some))
+            assert kernels.answer() == (20.0, 0)
+        private: Any = sys.modules["package.numba_private"]
+        self.versions: dict[str, str] = private.ShippedCode.versions()
+        self.folder = kernels.folder / private.SHIPPED / "kind"
+        self.folder.mkdir(parents=True)
+        for file in kernels.files("nb?"):
+            file.rename(self.folder / file.name)
+        self.describe(self.machine)
+
+    def describe(self, machine: tuple[str, str, str], **changes: str) -> None:
+        described = {"machine": machine, "versions": self.versions | changes}
+        (self.folder / "manifest.json").write_text(json.dumps(described), encoding="utf-8")
+
+
+@pytest.fixture
+def shipped(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> Shipped:
+    return Shipped(kernels, monkeypatch)
+
+
+def test_shipped_code_is_read_where_no_cache_has_any(shipped: Shipped) -> None:
+    assert shipped.kernels.answer() == (20.0, 1)
+    assert not shipped.kernels.files("nbi")
+
+
+def test_code_for_this_processor_comes_before_shipped_code(shipped: Shipped, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "package")
+    assert shipped.kernels.answer() == (20.0, 1)
+    private: Any = sys.modules["package.numba_private"]
+    kernel: Any = importlib.import_module("package.kernel").kernel
+    with private.without_shipped_code():
+        kernel.recompile()
+    assert len(shipped.kernels.files("nbi")) == 1
+    assert shipped.kernels.answer() == (20.0, 1)
+    folders = [record.args["folder"] for record in caplog.records if isinstance(record.args, dict)]
+    assert folders == [str(shipped.folder), str(shipped.kernels.package / "__pycache__")]
+
+
+@pytest.mark.parametrize("version", ["sources", "numba", "llvmlite"])
+def test_shipped_code_of_other_versions_is_not_read(shipped: Shipped, version: str) -> None:
+    shipped.describe(shipped.machine, **{version: "other"})
+    assert shipped.kernels.answer() == (20.0, 0)
+
+
+def test_shipped_code_is_not_read_after_a_change(shipped: Shipped) -> None:
+    shipped.kernels.change()
+    assert shipped.kernels.answer() == (230.0, 0)
+
+
+def test_shipped_code_for_features_that_a_processor_lacks_is_not_read(shipped: Shipped) -> None:
+    target, name, features = shipped.machine
+    shipped.describe((target, name, f"{features},+of-the-future"))
+    assert shipped.kernels.answer() == (20.0, 0)
+    shipped.describe(("another-target", name, features))
+    assert shipped.kernels.answer() == (20.0, 1)  # from the cache, where the kernel is by now
+
+
+def test_damaged_shipped_code_is_not_read(shipped: Shipped) -> None:
+    for path in shipped.folder.glob("*.nbc"):
+        path.write_bytes(path.read_bytes()[:100])
+    assert shipped.kernels.answer() == (20.0, 0)
+    (shipped.folder / "manifest.json").write_text("{", encoding="utf-8")
+    for path in shipped.kernels.files("nb?"):
+        path.unlink()
+    assert shipped.kernels.answer() == (20.0, 0)
+
+
+def test_what_is_not_optimised_is_not_cached(kernels: Kernels, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds addresses of this process."""
+    monkeypatch.setattr(CPUCodeLibrary, "has_dynamic_globals", True)
+    assert kernels.answer() == (20.0, 0)
+    assert not kernels.files("nbi")

@@ -208,8 +208,12 @@ def shipped_code(target: str, features: str) -> ShippedCode | None:
     package = find_spec(SHIPPED)
     places = [Path(place) for place in (package and package.submodule_search_locations) or ()]
     for manifest in sorted((path for place in places for path in place.glob("*/manifest.json")), reverse=True):
-        described = json.loads(manifest.read_text(encoding="utf-8"))
-        own_target, _, own_features = described["machine"]
+        try:
+            described = json.loads(manifest.read_text(encoding="utf-8"))
+            own_target, _, own_features = described["machine"]
+        except (OSError, ValueError, KeyError):
+            LOG.debug("%s is damaged", manifest, exc_info=True)
+            continue
         if described["versions"] != ShippedCode.versions():
             LOG.debug("code in %s is of other versions: %s", manifest.parent, described["versions"])
         elif own_target == target and {*own_features.split(",")} <= {*features.split(",")}:
