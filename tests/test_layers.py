@@ -17,11 +17,12 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "treeparse"
 
 # What every layer may import; only batches need torch.
-GROUND = {"errors", "names", "shipped", "sentence", "batch", "lazy", "user_code", "upgrades"}
+GROUND = {"arguments", "errors", "names", "shipped", "sentence", "batch", "lazy", "user_code", "upgrades"}
 
 # What each layer may import of ours, besides itself.
 ALLOWED = {
     "errors": set(),
+    "arguments": {"errors"},
     "names": {"errors"},
     "shipped": {"errors"},
     "sentence": {"errors"},
@@ -52,6 +53,7 @@ ALLOWED = {
     | {
         "progress",
         "serve",
+        "kernels",
         "trees",
         "pictures",
         "data",

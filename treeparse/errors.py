@@ -36,6 +36,10 @@ class NoTreeError(TreeparseError):
     """A batch item has no spanning tree of finite score."""
 
 
+class NoItemError(TreeparseError, IndexError):
+    """An index selects what is not in a batch."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``; did you mean ...?`` with the known name that is most like an unknown one, or "" if none is like it."""
     [*close] = get_close_matches(name, known, n=1)

@@ -8,7 +8,7 @@ import torch
 from helpers.tree_cases import generator
 from torch.distributions import kl_divergence
 
-from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
+from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, TreeCRF
 
 SCORES = {"scores", "lengths", "parts", "single_root", "kind_of_trees", "batch_shape", "event_shape"}
 VALUES = {"flat", "log_partition", "log_prob", "enumerate_support", "expected_uas", "comparable"}
@@ -16,6 +16,7 @@ BASES = {"with_scores", "given", "within", "tempered", "expand", "of_items"}  # 
 MEMBERS = SCORES | VALUES | BASES | {"detach"}
 
 
+@TreeCRF.register
 class OtherTrees:
     """A distribution over trees of which nothing else can be seen."""
 

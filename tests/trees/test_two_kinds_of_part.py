@@ -372,7 +372,7 @@ def test_scores_of_both_kinds_are_checked() -> None:
     arcs, valencies = ToyCase(True).parameters(3, seed=1)
     with pytest.raises(TreeparseError, match=r"Scores of valencies must have shape \(4, 4\), got \(3, 4\)"):
         ToyCRF(arcs, valencies[1:])
-    with pytest.raises(TreeparseError, match=r"Scores of valencies must be floating-point numbers, got torch\.int64"):
+    with pytest.raises(TreeparseError, match=r"valencies must be floating-point numbers .*, got torch\.int64"):
         ToyCRF(arcs, valencies.long())
     valencies[2, 1] = torch.nan
     with pytest.raises(TreeparseError, match=r"The score of valencies at \(2, 1\) is nan"):

@@ -27,7 +27,7 @@ class MeanField(Objective):
     def __init__(self, objective: Objective | None = None, rounds: int = 3) -> None:
         super().__init__()
         if rounds < 0:
-            raise TreeparseError(f"rounds must be 0 or more, got {rounds}.")
+            raise TreeparseError(f"The number of rounds must be 0 or more, got {rounds}.")
         self.objective, self.rounds = objective or TreeLikelihood(), rounds
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:

@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 from torch import Size, Tensor
 
+from treeparse.arguments import checked
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees import families
@@ -31,6 +32,7 @@ class NonProjectiveCRF(TreeCRF):
         validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
     """
 
+    @checked
     def __init__(
         self,
         scores: Tensor,
@@ -54,6 +56,7 @@ class NonProjectiveCRF(TreeCRF):
     def settings(self) -> dict[str, Any]:
         return {"single_root": self.single_root, "backend": self.backend}
 
+    @checked
     def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         sample_shape: Size | Sequence[int] = (),

@@ -16,11 +16,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from treeparse.arguments import shown
 from treeparse.batch import moved, readable_without_sync
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.parts import PartKind, Parts, named
 
+DTYPES = torch.float64, torch.float32, torch.float16, torch.bfloat16  # of scores
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
 MAX_SUMMABLE = 1e300  # the largest magnitude of a score that is not checked
 BROADCASTING = "dimensions of size 1 broadcast, but none may be left out"
@@ -29,10 +31,16 @@ BROADCASTING = "dimensions of size 1 broadcast, but none may be left out"
 def check_shape(scores: Tensor) -> None:
     """Raise unless scores of arcs have a floating dtype and the shape ``(*batch, n+1, n+1)``."""
     shape = tuple(scores.shape)
-    if not scores.is_floating_point():
-        raise TreeparseError(f"Scores must be floating-point numbers, got {scores.dtype}.")
+    check_dtype(scores, "Scores")
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
         raise TreeparseError(f"Scores must have shape (*batch, n+1, n+1) with n >= 1 words, got {shape}.")
+
+
+def check_dtype(scores: Tensor | LabelSource, name: str) -> None:
+    """Raise unless scores are of a dtype that sums can be taken of."""
+    if scores.dtype not in DTYPES:
+        known = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
+        raise TreeparseError(f"{name} must be floating-point numbers ({known}), got {scores.dtype}.")
 
 
 def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> Tensor:
@@ -48,6 +56,8 @@ def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> T
         raise TreeparseError(f"Lengths must be integers, got {lengths.dtype}.")
     if tuple(lengths.shape) != batch:
         raise TreeparseError(f"Lengths must have the scores' batch shape {batch}, got {tuple(lengths.shape)}.")
+    if lengths.is_meta and not scores.is_meta:
+        raise TreeparseError("Lengths must have values, got a tensor on the device 'meta', which has none.")
     if not (validate or readable_without_sync(lengths)):
         return moved(lengths, scores.device, torch.int64).clamp(1, words)
     least, most = torch.stack(lengths.aminmax()).tolist() if lengths.numel() else (1, words)  # one sync for both
@@ -68,8 +78,8 @@ def arc_mask(lengths: Tensor, nodes: int) -> Tensor:
 
 
 def check_count(k: int) -> int:
-    """Return a number of trees; raise unless it is an integer from 1."""
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+    """Return a number of trees; raise unless it is 1 or more."""
+    if k < 1:
         raise TreeparseError(f"The number of trees must be an integer, 1 or more, got {k!r}.")
     return k
 
@@ -88,8 +98,8 @@ def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: b
     Raises:
         TreeparseError: for another type, dtype or shape.
     """
-    if not isinstance(heads, Tensor):
-        raise TreeparseError(f"{name} must be a tensor of integers, got a {type(heads).__name__}.")
+    if not isinstance(heads, Tensor) or heads.layout is not torch.strided or heads.is_nested:
+        raise TreeparseError(f"{name} must be a dense tensor of integers, got {shown(heads)}.")
     if heads.is_floating_point() or heads.is_complex() or heads.dtype == torch.bool:
         raise TreeparseError(f"{name} must be integers, got {heads.dtype}.")
     shape, own = tuple(words.shape), tuple(heads.shape)
@@ -97,6 +107,8 @@ def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: b
     if own != shape and own != shape[-1:] and (first < 0 or own[-1:] != shape[-1:] or not fits(own[first:], shape)):
         names, here = ("(*sample, *batch, n+1)", "here ending in") if samples else ("(*batch, n+1)", "here")
         raise TreeparseError(f"{name} must have the shape {names}, {here} {shape}, got {own}: {BROADCASTING}.")
+    if heads.is_meta and not words.is_meta:
+        raise TreeparseError(f"{name} must have values, got a tensor on the device 'meta', which has none.")
     return torch.where(words, moved(heads, words.device, torch.int64), -1)
 
 
@@ -180,8 +192,7 @@ def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, 
         raise TreeparseError(f"These trees need scores of {named(kinds)}, got {len(parts)} tensor(s).")
     nodes = parts.arcs.shape[-1]
     for kind, scores in zip(kinds, parts.others, strict=True):
-        if not scores.is_floating_point():
-            raise TreeparseError(f"Scores of {kind.name} must be floating-point numbers, got {scores.dtype}.")
+        check_dtype(scores, f"Scores of {kind.name}")
         shape = (*lengths.shape, *kind.shape(nodes))
         if tuple(scores.shape) != shape:
             raise TreeparseError(f"Scores of {kind.name} must have shape {shape}, got {tuple(scores.shape)}.")
@@ -252,8 +263,7 @@ def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengt
 
     The values of a ``LabelSource`` are not checked.
     """
-    if not label_scores.dtype.is_floating_point:
-        raise TreeparseError(f"Label scores must be floating-point numbers, got {label_scores.dtype}.")
+    check_dtype(label_scores, "Label scores")
     shape = tuple(scores.shape)
     if tuple(label_scores.shape[:-1]) != shape or label_scores.shape[-1] < 1:
         raise TreeparseError(

@@ -14,7 +14,9 @@ import math
 import torch
 from torch import Tensor
 
+from treeparse.arguments import checked, shown
 from treeparse.errors import TreeparseError
+from treeparse.trees.checks import fits
 
 # The integration variable is y = log(q t), where t is the time and q the probability of all elements outside the set.
 LOWEST = -40.0  # the first y: smaller ones add less than 1e-17
@@ -23,6 +25,7 @@ SMALLEST = 1e-300  # the smallest expected number of arrivals; smaller ones have
 SMALLEST_OUTSIDE = 2.0**-60  # the smallest q: the rounding of 1 - sum p hides smaller ones
 
 
+@checked
 def sample_mean(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -> Tensor:
     """Return the mean ``(*batch,)`` of values ``(*batch, K)`` of samples with replacement.
 
@@ -40,6 +43,7 @@ def sample_mean(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -> 
     return _estimate(log_probs, values, torch.full_like(constants, 1 / count), others).to(dtype)
 
 
+@checked
 def horvitz_thompson(log_probs: Tensor, values: Tensor, threshold: Tensor, *, baseline: Tensor | float = 0.0) -> Tensor:
     """Return the sum ``(*batch,)`` of ``p(s) f(s) / q(s)`` over samples without replacement.
 
@@ -56,11 +60,12 @@ def horvitz_thompson(log_probs: Tensor, values: Tensor, threshold: Tensor, *, ba
     """
     log_probs, values, dtype = _checked(log_probs, values)
     logs = log_probs.detach()
-    weights = (logs - _log_arrived(logs - threshold.to(logs).detach().unsqueeze(-1))).exp()
-    reference = torch.as_tensor(baseline).to(logs).detach()
+    weights = (logs - _log_arrived(logs - _of_batch(threshold, logs, "A threshold").unsqueeze(-1))).exp()
+    reference = _of_batch(torch.as_tensor(baseline), logs, "A baseline")
     return _estimate(log_probs, values, weights, reference.unsqueeze(-1).expand_as(logs)).to(dtype)
 
 
+@checked
 def unordered_set(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -> Tensor:
     """Return the mean ``(*batch,)`` of the first sample's value over all orders in which the set may have been drawn.
 
@@ -81,6 +86,16 @@ def unordered_set(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -
     else:
         others = torch.zeros_like(constants)
     return _estimate(log_probs, values, first, others).to(dtype)
+
+
+def _of_batch(value: Tensor, logs: Tensor, name: str) -> Tensor:
+    """Return a constant ``()`` or ``(*batch,)`` in the dtype and on the device of log probabilities ``(*batch, K)``."""
+    batch = tuple(logs.shape[:-1])
+    if value.is_meta or value.is_complex() or (value.dim() and not fits(tuple(value.shape), batch)):
+        raise TreeparseError(
+            f"{name} must have one number for each item of the batch {batch}, got {shown(value)} {tuple(value.shape)}."
+        )
+    return value.to(logs).detach()
 
 
 def _checked(log_probs: Tensor, values: Tensor) -> tuple[Tensor, Tensor, torch.dtype]:

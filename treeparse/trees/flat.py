@@ -40,6 +40,8 @@ class FlatTrees:
         with torch.enable_grad():  # cached values must have their graph even if first used without one
             self.given = Parts([_flat(part, kind > 0, lengths.dim(), validate) for kind, part in enumerate(scores)])
         self.arcs = self.given[0]
+        if self.arcs.is_meta:
+            raise TreeparseError("Scores on the device 'meta' have no values: move the distribution to another device.")
         self.is_plain = is_plain(self.arcs)
         self.lengths = lengths.reshape(-1)
 

@@ -3,7 +3,6 @@
 import torch
 from torch import Size, Tensor
 
-from treeparse.errors import TreeparseError
 from treeparse.trees.randomness import Generators, item_seeds, uniforms
 
 SALT = 0x67756D62656C  # gives this noise another stream than samples
@@ -24,14 +23,6 @@ def perturbed(scores: Tensor, batch_shape: Size, generator: Generators) -> Tenso
     """Add Gumbel noise to scores ``(*batch, n+1, n+1, ...)``; the result is float64 with the scores' graph."""
     seeds = item_seeds(generator, batch_shape.numel())
     return scores.double() + gumbel_noise(seeds, scores.shape, len(batch_shape), scores.device)
-
-
-def check_hard(hard: bool) -> None:
-    """Raise unless ``hard`` is a bool; it might be a generator without its name."""
-    if not isinstance(hard, bool):
-        raise TreeparseError(
-            f"hard must be True or False, got a {type(hard).__name__}; name a generator, generator=..."
-        )
 
 
 def arcs_of(heads: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from treeparse.arguments import checked
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees.approximate.mean_field import MeanFieldCRF, mean_field
@@ -32,6 +33,7 @@ class SiblingCRF(TreeCRF):
     ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution.
     """
 
+    @checked
     def __init__(
         self,
         scores: Tensor,
@@ -64,6 +66,7 @@ class SecondOrderCRF(TreeCRF):
         validate_args: torch's default if None.
     """
 
+    @checked
     def __init__(
         self,
         scores: Tensor,
@@ -108,6 +111,7 @@ class NonProjectiveSiblingCRF(TreeCRF):
         validate_args: torch's default if None.
     """
 
+    @checked
     def __init__(
         self,
         scores: Tensor,
@@ -130,6 +134,7 @@ class NonProjectiveSiblingCRF(TreeCRF):
     def settings(self) -> dict[str, Any]:
         return {"single_root": self.single_root, "limit": self.limit}
 
+    @checked
     def mode_with_bound(self, limit: int | None = None) -> BoundedMode:
         """Search for the best trees, and stop after ``limit`` branches an item: each is up to 200 rounds of O(n^3).
 
@@ -147,6 +152,7 @@ class NonProjectiveSiblingCRF(TreeCRF):
         scores, bounds = self._round(flat.unflat(scores)), self._round(flat.unflat(bounds))
         return BoundedMode(flat.unflat(heads), scores, bounds, flat.unflat(certified))
 
+    @checked
     def mean_field(self, rounds: int = 3) -> MeanFieldCRF:
         """Approximate this distribution by one that scores arcs alone, differentiable once in all scores.
 
@@ -159,7 +165,7 @@ class NonProjectiveSiblingCRF(TreeCRF):
             TreeparseError: for a negative number of rounds.
         """
         if rounds < 0:
-            raise TreeparseError(f"rounds must be 0 or more, got {rounds}.")
+            raise TreeparseError(f"The number of rounds must be 0 or more, got {rounds}.")
         flat = self.flat
         arguments = flat.arcs, flat.given[1], flat.lengths
         p = mean_field(*arguments, single_root=self.single_root, rounds=rounds, validate_args=flat.validate)
@@ -167,5 +173,5 @@ class NonProjectiveSiblingCRF(TreeCRF):
 
 
 def _check_limit(limit: int | None) -> None:
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise TreeparseError(f"limit must be a number of branches, 1 or more, or None, got {limit!r}.")
+    if limit is not None and limit < 1:
+        raise TreeparseError(f"A limit must be a number of branches, 1 or more, or None, got {limit!r}.")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from treeparse.arguments import checked, shown
 from treeparse.errors import TreeparseError
 from treeparse.trees.arc_conflicts import descendants
 
@@ -29,6 +30,7 @@ class ClimbedTrees(NamedTuple):
         return self.heads[self.scores.argmax()]
 
 
+@checked
 def climb(score: TreeScore, starts: Tensor, *, single_root: bool = True) -> ClimbedTrees:
     """Climb from every start: make the best change of a tree, as long as one raises its score.
 
@@ -44,7 +46,13 @@ def climb(score: TreeScore, starts: Tensor, *, single_root: bool = True) -> Clim
         TreeparseError: for starts of another shape, without words, or that are no trees, and for scores of another
             shape or NaN.
     """
-    if starts.dim() != 2 or starts.shape[1] < 2 or bool((starts[:, 1:] < 0).any() | (starts >= starts.shape[1]).any()):
+    if (
+        starts.is_meta
+        or starts.dtype != torch.int64
+        or starts.dim() != 2
+        or starts.shape[1] < 2
+        or bool((starts[:, 1:] < 0).any() | (starts >= starts.shape[1]).any())
+    ):
         raise TreeparseError(
             f"Starts must be heads (S, n+1) of trees of n words without padding, got a tensor of {tuple(starts.shape)}."
         )
@@ -92,6 +100,8 @@ def changes(heads: Tensor, *, single_root: bool = True) -> Tensor:
 
 def _scores(score: TreeScore, trees: Tensor) -> Tensor:
     values = score(trees)
+    if not isinstance(values, Tensor) or values.is_complex() or values.is_meta:
+        raise TreeparseError(f"A score of trees must return a tensor of real numbers, got {shown(values)}.")
     if values.shape != trees.shape[:1] or bool(values.isnan().any()):
         raise TreeparseError(
             f"A score of {len(trees)} trees must be a tensor of {len(trees)} numbers, got {tuple(values.shape)} of "

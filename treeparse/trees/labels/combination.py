@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from treeparse.arguments import checked
 from treeparse.names import Combination
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.crf import LabeledCRF
@@ -14,6 +15,7 @@ from treeparse.trees.labels.sources import ChangedLabels, LabelSource, at_label
 from treeparse.trees.parts import Parts
 
 
+@checked
 def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledDistribution:
     """Combine distributions over the same labelled trees into one.
 

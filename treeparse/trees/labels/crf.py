@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
+from treeparse.arguments import checked
 from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
-from treeparse.names import Decoder
+from treeparse.names import Decoder, decoder_named
 from treeparse.trees.checks import (
     check_count,
     check_head_range,
@@ -39,7 +40,7 @@ from treeparse.trees.labels.trees import (
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import named
 from treeparse.trees.randomness import Generators, item_seeds
-from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
+from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF
 from treeparse.trees.tree_kinds import DISTRIBUTIONS
 from treeparse.trees.tree_lists import growing_indices, pad_lists, sort_by_score
@@ -68,6 +69,7 @@ class LabeledCRF(TreeDistribution):
 
     has_labels = True
 
+    @checked
     def __init__(self, base: TreeCRF, label_scores: Tensor | LabelSource, *, validate_args: bool | None = None) -> None:
         self.base, self.label_scores = base, label_scores
         self.scores, self.lengths = base.scores, base.lengths
@@ -172,12 +174,14 @@ class LabeledCRF(TreeDistribution):
             return self.mean_field().minimum_risk()
         return self._best.minimum_risk(self.arcs.flat)
 
+    @checked
     def decode(self, decoder: Decoder) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the tree that a decoder chooses."""
         if decoder == "arcs_first":
             return self._best.arcs_first()
         return self.minimum_risk() if decoder == "minimum_risk" else self.for_decoder(decoder).mode
 
+    @checked
     def mean_field(self, rounds: int = 3) -> "LabeledCRF":
         """Approximate a distribution that scores arcs and siblings over all trees by one that scores arcs alone.
 
@@ -195,12 +199,14 @@ class LabeledCRF(TreeDistribution):
         scores = torch.where(added > -torch.inf, approximation.scores - added, -torch.inf)
         return self._with(approximation.with_scores(scores), self.label_scores)
 
+    @checked
     def for_decoder(self, decoder: Decoder) -> "LabeledCRF":
         """Return the distribution over the trees among which a decoder searches, with the same scores.
 
         Raises:
             TreeparseError: for trees of another kind with parts other than arcs, which the decoder does not score.
         """
+        decoder = decoder_named(decoder)
         if decoder in ("best", "arcs_first", "minimum_risk") or self.base.family.crossing == (
             decoder == "nonprojective"
         ):
@@ -216,6 +222,7 @@ class LabeledCRF(TreeDistribution):
         )
         return LabeledCRF(base, self.label_scores)
 
+    @checked
     def topk(self, k: int) -> BestLabeledTrees:
         """Return the k best labelled trees: heads and labels ``(*batch, k, n+1)``, unnormalised scores ``(*batch, k)``.
 
@@ -241,6 +248,7 @@ class LabeledCRF(TreeDistribution):
         as_batch = self.base.flat.as_batch
         return BestLabeledTrees(as_batch(heads), as_batch(labels), self._round(as_batch(scores)))
 
+    @checked
     def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None
     ) -> LabeledTree:
@@ -252,12 +260,12 @@ class LabeledCRF(TreeDistribution):
         full = shape + self.scores.shape[:-1]
         return LabeledTree(heads.reshape(full), labels.reshape(full))
 
+    @checked
     def relaxed_sample(self, temperature: float, hard: bool = False, *, generator: Generators = None) -> Tensor:
         """Draw a relaxed labelled tree ``(*batch, n+1, n+1, L)``, with noise on the score of every labelled arc.
 
         All label scores are in memory at once. Arguments and derivatives are as for the base.
         """
-        check_hard(hard)
         p = self._with(self.base, perturbed(self._all_label_scores(), self.batch_shape, generator))
         relaxed = p.tempered(temperature).marginals
         if hard:
@@ -266,6 +274,7 @@ class LabeledCRF(TreeDistribution):
             relaxed = straight_through(relaxed, arcs_of(heads).unsqueeze(-1) & is_label.unsqueeze(-3))
         return relaxed.to(self._score_dtype)
 
+    @checked
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
     ) -> DistinctLabeledTrees:
@@ -303,6 +312,7 @@ class LabeledCRF(TreeDistribution):
         """
         return scores - self.log_partition if self.base.flat.family.has_sums else torch.full_like(scores, torch.nan)
 
+    @checked
     def label_log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of labels given their arcs, ``(*sample, *batch, n+1)`` both.
 
@@ -317,6 +327,7 @@ class LabeledCRF(TreeDistribution):
         missing = (heads > self.lengths.unsqueeze(-1)) | ((heads >= 0) & (labels >= self.labels.count))
         return self._round(torch.where(missing.any(-1), -torch.inf, values))
 
+    @checked
     def enumerate_support(self, expand: bool = True) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return all labelled trees: heads and labels ``(trees, *batch, n+1)``, padded by -1; small n and L only."""
         support = self.arcs.enumerate_support()
@@ -332,6 +343,7 @@ class LabeledCRF(TreeDistribution):
         """Return the probability of every arc, whatever its label, ``(B, n+1, n+1)``: float64 constants."""
         return self.arcs.flat.marginals.detach()
 
+    @checked
     def tree_marginals(self, heads: Tensor, labels: Tensor, label_powers: Sequence[float] = (1.0,)) -> TreeMarginals:
         """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
 
@@ -358,10 +370,12 @@ class LabeledCRF(TreeDistribution):
         marginals = self.labels.tree_marginals(self.arc_marginals(), trees, ids, power)
         return TreeMarginals(*(part.reshape(heads.shape) for part in marginals))
 
+    @checked
     def expected_uas(self, heads: Tensor) -> Tensor:
         """Return the expected share ``(*batch,)`` of right heads among words with a known head, whatever the labels."""
         return self._round(self.arcs.expected_uas(heads))
 
+    @checked
     def expected_las(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return the expected share ``(*batch,)`` of words whose head and label are right in a random labelled tree.
 
@@ -370,6 +384,7 @@ class LabeledCRF(TreeDistribution):
         """
         return self._round(self._expected_las(heads, labels))
 
+    @checked
     def risk(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return the expected share ``(*batch,)`` of words with a wrong head or label, 1 - ``expected_las``."""
         return self._round(1 - self._expected_las(heads, labels))
@@ -406,6 +421,7 @@ class LabeledCRF(TreeDistribution):
         weights = torch.where(labels < self.labels.count, right, 0.0)
         return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), known, weights)
 
+    @checked
     def given(self, heads: Tensor, labels: Tensor | None = None) -> Self:
         """Condition on heads and labels ``(*batch, n+1)``; a negative number leaves a word's head or label open.
 
@@ -428,6 +444,7 @@ class LabeledCRF(TreeDistribution):
                 scores = scores.from_heads(0, known.shape[-1]).reshape(self.label_scores.shape)
         return self._with(self.base.given(heads), scores)
 
+    @checked
     def within(self, mask: Tensor) -> Self:
         """Restrict to the trees whose arcs all lie in a mask ``(*batch, n+1, n+1)`` bool, as for the base."""
         return self._with(self.base.within(mask), self.label_scores)
@@ -457,25 +474,29 @@ class LabeledCRF(TreeDistribution):
             )
         return self._with(self.base[index], selected)
 
+    @checked
     def to(self, device: torch.device | str) -> Self:
         """Return the same distribution over scores on a device.
 
         Raises:
             TreeparseError: if a ``LabelSource`` on another device has the label scores.
         """
-        scores = self.label_scores
+        scores, device = self.label_scores, self._device(device)
         if isinstance(scores, Tensor):
             return self._with(self.base.to(device), scores.to(device))
         if scores.device != torch.device(device):
             raise TreeparseError(f"A LabelSource stays on its device, {scores.device}, got {torch.device(device)}.")
         return self._with(self.base.to(device), scores)
 
+    @checked
     def of_items(self, items: Tensor) -> Self:
         """Select items ``(I,)`` of a flat batch, in order; in the result, an item without a tree is no error."""
+        items = self._positions(items)
         result = self._with(self.base.of_items(items), sources.LabelsOfItems(self.labels.source, items))
         result._validate_args = False
         return result
 
+    @checked
     def relabelled(self, indices: Sequence[int]) -> Self:
         """Reorder the labels by the index here of each new label: -1 makes a new label that is forbidden.
 
@@ -489,6 +510,7 @@ class LabeledCRF(TreeDistribution):
         detached = scores.detach() if isinstance(scores, Tensor) else sources.LabelsDetached(scores)
         return self._with(self.base.detach(), detached)
 
+    @checked
     def tempered(self, temperature: float) -> Self:
         """Raise all probabilities to the power ``1 / temperature`` and normalise them; float64.
 
@@ -504,6 +526,7 @@ class LabeledCRF(TreeDistribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """Add leading batch dimensions; memory is shared."""
+        batch_shape = self._expanded(batch_shape)
         scores = self._all_label_scores()
         return self._with(self.base.expand(batch_shape), scores.expand(*batch_shape, *scores.shape[-3:]))
 

@@ -1,0 +1,153 @@
+"""Checks of the types of arguments, by a function's own annotations: a wrong type raises a sentence, as values do."""
+
+import inspect
+import typing
+from collections import abc
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+from treeparse.errors import TreeparseError
+
+P, R = ParamSpec("P"), TypeVar("R")
+LARGEST = 2**63 - 1  # of an integer
+MOST_SHOWN = 60  # characters of a wrong value
+DenseOrSparse = typing.Annotated[Tensor, torch.sparse_coo]  # where others must be dense
+
+
+class Kind(NamedTuple):
+    """What an argument may be: the test of a value, and what an error calls it."""
+
+    accepts: Callable[[Any], bool]
+    words: str
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Check the arguments of a function before every call, except in programs that torch.compile traces.
+
+    A parameter is checked if its annotation is made of tensors, numbers, strings, functions, classes, and sequences.
+    What a sequence holds is checked where these are numbers or classes.
+    """
+    parameters = [*inspect.signature(function).parameters]
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not torch.compiler.is_compiling():
+            kinds = _kinds_of(function)
+            for name, value in zip(parameters, args, strict=False):  # the function refuses what is left over
+                if name in kinds and not kinds[name].accepts(value):
+                    raise _refusal(function, name, kinds[name], value)
+            for name, value in kwargs.items():
+                if name in kinds and not kinds[name].accepts(value):
+                    raise _refusal(function, name, kinds[name], value)
+        return function(*args, **kwargs)
+
+    return call
+
+
+@cache
+def _kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
+    """Return the kind of every parameter that has one, by name."""
+    places, kinds = inspect.getmodule(function), {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = parameter.annotation
+        if isinstance(hint, str):
+            hint = vars(places).get(hint, Any)  # a name of the function's own module, or unknown
+        kind = _kind_of(hint)
+        if kind is not None and hint is not parameter.empty:
+            kinds[name] = kind
+    return kinds
+
+
+def _kind_of(hint: Any) -> Kind | None:
+    """Return the kind that an annotation stands for; None where it allows anything, or cannot be tested."""
+    if hint in SIMPLE:
+        return SIMPLE[hint]
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return Kind(lambda value: _is_dense(value) or _is_sparse(value), "a tensor")
+    if origin is typing.Literal:
+        return SIMPLE[str]  # the function knows the names
+    if origin in (typing.Union, UnionType):
+        kinds = [_kind_of(part) for part in parts]
+        if None in kinds:
+            return None
+        words = " or ".join(dict.fromkeys(kind.words for kind in kinds if kind))
+        return Kind(lambda value: any(kind.accepts(value) for kind in kinds if kind), words)
+    if origin is abc.Callable:
+        return Kind(callable, "a function")
+    if origin in (Sequence, list):
+        return _sequence_of(parts[0])
+    if origin in (abc.Iterable, tuple):
+        return Kind(lambda value: isinstance(value, abc.Iterable) and not isinstance(value, str | bytes), "a sequence")
+    if inspect.isclass(hint) and getattr(hint, "_is_runtime_protocol", True):
+        return Kind(lambda value: isinstance(value, hint), f"a {hint.__name__}")
+    return None
+
+
+def _sequence_of(part: Any) -> Kind:
+    kind = None if isinstance(part, str) else _kind_of(part)
+    words = "a sequence" if kind is None else f"a sequence of which each is {kind.words}"
+
+    def accepts(values: Any) -> bool:
+        if not isinstance(values, Sequence) or isinstance(values, str | bytes):
+            return False
+        return kind is None or all(map(kind.accepts, values))
+
+    return Kind(accepts, words)
+
+
+def _is_dense(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.layout is torch.strided and not (value.is_nested or value.is_quantized)
+
+
+def _is_sparse(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.layout is torch.sparse_coo
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or _is_whole(value)
+
+
+SIMPLE: dict[Any, Kind | None] = {
+    Any: None,
+    NoneType: Kind(lambda value: value is None, "None"),
+    Tensor: Kind(_is_dense, "a dense tensor"),
+    int: Kind(_is_whole, "an integer"),
+    float: Kind(_is_number, "a number"),
+    bool: Kind(lambda value: isinstance(value, bool), "True or False"),
+    str: Kind(lambda value: isinstance(value, str), "a string"),
+}
+SIMPLE[torch.Size] = _sequence_of(int)
+
+
+def _refusal(function: Callable[..., Any], name: str, kind: Kind, value: Any) -> TreeparseError:
+    owner = function.__qualname__.removesuffix(".__init__").rpartition(".<locals>.")[2]
+    remedy = ""
+    if "tensor" in kind.words and not isinstance(value, Tensor) and hasattr(value, "__len__"):
+        remedy = "; torch.as_tensor makes a tensor"
+    elif "sequence" in kind.words and _is_whole(value):
+        remedy = f"; a sequence of one is ({value},)"
+    return TreeparseError(f"The argument {name!r} of {owner} must be {kind.words}, got {shown(value)}{remedy}.")
+
+
+def shown(value: Any) -> str:
+    """Return a value as an error shows it: a short one itself, of others their type."""
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        text = repr(value)
+        return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    if isinstance(value, Tensor):
+        layout = "nested" if value.is_nested else "quantized" if value.is_quantized else str(value.layout)
+        kind = "a tensor" if _is_dense(value) else f"a tensor that is {layout.removeprefix('torch.')}"
+        return f"{kind}, of the type {value.dtype}"
+    if isinstance(value, list | tuple) and len(repr(value)) <= MOST_SHOWN:
+        return repr(value)
+    return f"a value of the type {type(value).__name__}"
