@@ -53,9 +53,14 @@ class Tag(BuildHookInterface):
 """
 
 
+def features_of(kind: str) -> str:
+    """The features of a kind of processor, as LLVM and numba name them."""
+    return ",".join(f"+{name}" for name in KINDS[kind].split(","))
+
+
 def compile_for(kind: str, folder: Path, jobs: int) -> None:
     """Compile all kernels for a kind of processor into a folder, and describe them there."""
-    features = ",".join(f"+{name}" for name in KINDS[kind].split(","))
+    features = features_of(kind)
     with tempfile.TemporaryDirectory() as cache:
         settings = {"NUMBA_CPU_NAME": kind, "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": cache}
         command = [sys.executable, "-m", "treeparse", "warm", "--jobs", str(jobs), "--device", "cpu"]

@@ -82,9 +82,15 @@ def _kind_of(hint: Any) -> Kind | None:
         return Kind(callable, "a function")
     if origin in (Sequence, list):
         return _sequence_of(parts[0])
-    if origin in (abc.Iterable, tuple):
+    if origin is abc.Iterable:
+        return Kind(lambda value: isinstance(value, abc.Iterable) and getattr(value, "ndim", 1) == 1, "a sequence")
+    if origin is tuple:
         return Kind(lambda value: isinstance(value, abc.Iterable) and not isinstance(value, str | bytes), "a sequence")
-    if inspect.isclass(hint) and getattr(hint, "_is_runtime_protocol", True):
+    if getattr(
+        hint, "_is_runtime_protocol", False
+    ):  # which nested tensors, asked for a shape, would answer by an error
+        return Kind(lambda value: not isinstance(value, Tensor) and isinstance(value, hint), f"a {hint.__name__}")
+    if inspect.isclass(hint) and not getattr(hint, "_is_protocol", False):
         return Kind(lambda value: isinstance(value, hint), f"a {hint.__name__}")
     return None
 

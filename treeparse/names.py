@@ -58,7 +58,7 @@ _DEVICE = re.compile(r"(\w+?)(:\d+)?", re.ASCII)
 
 def decoder_named(name: str) -> Decoder:
     """Return the decoder of a name, with hyphen or underscore; raise for an unknown name."""
-    return name_among(name, DECODERS, f"Unknown decoder {name!r}")
+    return name_among(name, DECODERS, f"Unknown decoder {name!r:.60}")
 
 
 def listing_decoder_named(name: str) -> Decoder:
@@ -90,7 +90,7 @@ def listing_combination_named(name: str) -> Combination:
 
 def precision_named(name: str) -> Precision:
     """Return the precision of a name; raise for an unknown name."""
-    return name_among(name, PRECISIONS, f"Unknown precision {name!r}")
+    return name_among(name, PRECISIONS, f"Unknown precision {name!r:.60}")
 
 
 def device_named(name: str) -> str:

@@ -110,7 +110,8 @@ def numbered_lines(stream: BinaryIO, source: str, *, limit: int = MAX_LINE) -> I
 def check_folder(path: str | Path) -> None:
     """Raise if a folder does not exist."""
     if not os.path.isdir(path):
-        problem = f"{path} is a file" if os.path.exists(path) else f"There is no folder {path}"
+        name = str(path) if str(path).isprintable() else repr(str(path))
+        problem = f"{name} is a file" if os.path.exists(path) else f"There is no folder {name:.200}"
         raise TreeparseError(f"{problem}: name the folder of a model, or of its run.")
 
 

@@ -44,7 +44,7 @@ class NonProjectiveCRF(TreeCRF):
     ) -> None:
         if backend is not None and backend not in BACKENDS:
             names = ", ".join(map(repr, BACKENDS))
-            raise TreeparseError(f"Unknown backend {backend!r}. Backends: {names}; None takes the fastest.")
+            raise TreeparseError(f"Unknown backend {backend!r:.60}. Backends: {names}; None takes the fastest.")
         self.backend: Backend | None = backend
         super().__init__(scores, lengths, single_root=single_root, validate_args=validate_args)
 

@@ -114,7 +114,9 @@ class TreeDistribution(Distribution, ABC):
         try:
             return torch.device(name)
         except RuntimeError as error:
-            raise TreeparseError(f"A device must be one that torch knows, such as 'cuda:0', got {name!r}.") from error
+            raise TreeparseError(
+                f"A device must be one that torch knows, such as 'cuda:0', got {name!r:.60}."
+            ) from error
 
     def _expanded(self, batch_shape: Any) -> torch.Size:
         """Return the shape ``(*sample, *batch)`` to which the batch is expanded."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from treeparse.arguments import checked, shown
 from treeparse.errors import TreeparseError
-from treeparse.trees.checks import fits
+from treeparse.trees.checks import check_dtype, fits
 
 # The integration variable is y = log(q t), where t is the time and q the probability of all elements outside the set.
 LOWEST = -40.0  # the first y: smaller ones add less than 1e-17
@@ -104,6 +104,13 @@ def _checked(log_probs: Tensor, values: Tensor) -> tuple[Tensor, Tensor, torch.d
         raise TreeparseError(
             f"Log probabilities and values must have one shape (*batch, K) with K >= 1 samples, got "
             f"{tuple(log_probs.shape)} and {tuple(values.shape)}."
+        )
+    check_dtype(log_probs, "Log probabilities")
+    if values.is_floating_point() or values.is_complex():
+        check_dtype(values, "Values")
+    if log_probs.device != values.device:
+        raise TreeparseError(
+            f"Log probabilities and values must be on one device, got {log_probs.device} and {values.device}."
         )
     dtype = torch.promote_types(torch.promote_types(log_probs.dtype, values.dtype), torch.float32)
     return log_probs.to(torch.float64), values.to(torch.float64), dtype

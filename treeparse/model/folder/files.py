@@ -22,11 +22,11 @@ RUN_MODEL, RUN_CHECKPOINTS = "model", "checkpoints"  # folders of a training run
 def model_folder(directory: str | Path) -> Path:
     """Return the model folder: the directory itself, or the ``model`` folder of a training run."""
     folder = Path(directory)
-    if any((folder / name).exists() for name in FILES):
+    if any(os.path.exists(folder / name) for name in FILES):  # False too for a name that no file can have
         return folder
-    if (folder / RUN_MODEL).is_dir():
+    if os.path.isdir(folder / RUN_MODEL):
         return folder / RUN_MODEL
-    if (folder / RUN_CHECKPOINTS).is_dir():
+    if os.path.isdir(folder / RUN_CHECKPOINTS):
         raise TreeparseError(
             f"The run in {directory} has no model yet: treeparse export {directory} writes the model of its best epoch."
         )

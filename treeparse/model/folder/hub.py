@@ -1,5 +1,6 @@
 """Download and upload models on the Hugging Face hub: the files of a model folder and nothing else."""
 
+import os
 import re
 from pathlib import Path
 
@@ -17,7 +18,7 @@ def check_local_model(name: str | Path) -> None:
 
 def _is_local(name: str | Path) -> bool:
     # A name whose parent folder exists is that of a folder, perhaps mistyped, so that nobody waits for the network.
-    return Path(name).parent.exists() or not NAME.fullmatch(str(name))
+    return os.path.exists(Path(name).parent) or not NAME.fullmatch(str(name))
 
 
 def local_folder(name: str | Path, revision: str | None = None) -> Path:

@@ -15,7 +15,7 @@ from torch import nn
 from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import CHECKED, RawTextCheck
-from treeparse.errors import NoTreeError
+from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.model.inference.given import Given, UnfitSentenceError
 from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.inference.probabilities import with_expected_gradients, with_head_sets, with_probabilities
@@ -56,6 +56,10 @@ class Request:
     head_threshold: float | None = None
     gradient: bool = False
     progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch_words < 1:
+            raise TreeparseError(f"batch_words must be 1 or more, got {self.batch_words}.")
 
 
 class ParseOptions(TypedDict, total=False):

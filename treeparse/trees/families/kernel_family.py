@@ -151,4 +151,4 @@ def _as_tuple(results: Tensor | Tensors) -> Tensors:
 
 def _check_name(method: str | None, names: tuple[str | None, ...]) -> None:
     if method is not None and method not in names:
-        raise TreeparseError(f"Unknown sampler {method!r}. Samplers: {', '.join(map(repr, names))}.")
+        raise TreeparseError(f"Unknown sampler {method!r:.60}. Samplers: {', '.join(map(repr, names))}.")

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from treeparse.arguments import checked
-from treeparse.names import Combination
+from treeparse.errors import name_among
+from treeparse.names import COMBINATIONS, Combination
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.labels.distribution import LabeledDistribution
@@ -24,8 +25,9 @@ def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledDi
     - "marginals": a :class:`Mixture`, the arithmetic mean.
 
     Raises:
-        TreeparseError: as :func:`check_alike` does.
+        TreeparseError: for another name, and as :func:`check_alike` does.
     """
+    how = name_among(how, COMBINATIONS, f"Distributions cannot be combined by {how!r:.60}")
     if how == "marginals":
         return Mixture(distributions)
     return product(distributions) if how == "scores" else product_of_arcs(distributions)
