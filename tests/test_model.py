@@ -337,7 +337,7 @@ def test_impossible_decoders_and_lists_are_refused() -> None:
         parser.kbest([["a"] * 16], 10**9, decoder="nonprojective")
     with pytest.raises(TreeparseError, match=r"Sentence 1 \(counted from 0\) has no words"):
         parser.kbest([["a"], []], 1, decoder="nonprojective")
-    with pytest.raises(TreeparseError, match="max_words, max_squared and step must be at least 1, got 0"):
+    with pytest.raises(TreeparseError, match="batch_words must be 1 or more, got 0"):
         parser.kbest([["a"]], 1, decoder="nonprojective", batch_words=0)
 
 
@@ -368,7 +368,7 @@ def test_what_is_no_sentence_is_refused() -> None:
         parser.parse([["a"], []])
     with pytest.raises(TreeparseError, match=r"Sentence 0 \(counted from 0\) must be a list of words, got a string"):
         parser.parse(["The dog barks"])
-    with pytest.raises(TreeparseError, match="max_words, max_squared and step must be at least 1, got 0"):
+    with pytest.raises(TreeparseError, match="batch_words must be 1 or more, got 0"):
         parser.parse([["a"]], batch_words=0)
 
 

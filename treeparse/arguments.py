@@ -3,13 +3,14 @@
 import inspect
 import typing
 from collections import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from treeparse.errors import TreeparseError
 
@@ -32,21 +33,33 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     A parameter is checked if its annotation is made of tensors, numbers, strings, functions, classes, and sequences.
     What a sequence holds is checked where these are numbers or classes.
     """
-    parameters = [*inspect.signature(function).parameters]
+    names = [*inspect.signature(function).parameters]
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not torch.compiler.is_compiling():
-            kinds = _kinds_of(function)
-            for name, value in zip(parameters, args, strict=False):  # the function refuses what is left over
-                if name in kinds and not kinds[name].accepts(value):
-                    raise _refusal(function, name, kinds[name], value)
-            for name, value in kwargs.items():
-                if name in kinds and not kinds[name].accepts(value):
-                    raise _refusal(function, name, kinds[name], value)
+        if not is_compiling():
+            by_place, by_name = _tests_of(function)
+            for test, value in zip(by_place, args, strict=False):  # the function refuses what is left over
+                if not test(value):
+                    raise _refusal(function, names, args, kwargs)
+            for name in kwargs:
+                if name in by_name and not by_name[name](kwargs[name]):
+                    raise _refusal(function, names, args, kwargs)
         return function(*args, **kwargs)
 
     return call
+
+
+@cache
+def _tests_of(function: Callable[..., Any]) -> tuple[list[Callable[[Any], bool]], dict[str, Callable[[Any], bool]]]:
+    """Return the tests of all arguments by place, and of those that have one by name."""
+    kinds = _kinds_of(function)
+    by_name = {name: kind.accepts for name, kind in kinds.items()}
+    return [by_name.get(name, _anything) for name in inspect.signature(function).parameters], by_name
+
+
+def _anything(value: Any) -> bool:
+    return True
 
 
 @cache
@@ -77,7 +90,7 @@ def _kind_of(hint: Any) -> Kind | None:
         if None in kinds:
             return None
         words = " or ".join(dict.fromkeys(kind.words for kind in kinds if kind))
-        return Kind(lambda value: any(kind.accepts(value) for kind in kinds if kind), words)
+        return Kind(_any_of([kind.accepts for kind in kinds if kind]), words)
     if origin is abc.Callable:
         return Kind(callable, "a function")
     if origin in (Sequence, list):
@@ -95,6 +108,14 @@ def _kind_of(hint: Any) -> Kind | None:
     return None
 
 
+def _any_of(tests: list[Callable[[Any], bool]]) -> Callable[[Any], bool]:
+    """Return the test whether one of some tests is passed; of two, as most unions are, a fast one."""
+    if len(tests) != 2:
+        return lambda value: any(test(value) for test in tests)
+    first, second = tests
+    return lambda value: first(value) or second(value)
+
+
 def _sequence_of(part: Any) -> Kind:
     kind = None if isinstance(part, str) else _kind_of(part)
     words = "a sequence" if kind is None else f"a sequence of which each is {kind.words}"
@@ -108,7 +129,9 @@ def _sequence_of(part: Any) -> Kind:
 
 
 def _is_dense(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.layout is torch.strided and not (value.is_nested or value.is_quantized)
+    return (
+        isinstance(value, Tensor) and value.layout is torch.strided and not value.is_nested and not value.is_quantized
+    )
 
 
 def _is_sparse(value: Any) -> bool:
@@ -129,15 +152,22 @@ SIMPLE: dict[Any, Kind | None] = {
     Tensor: Kind(_is_dense, "a dense tensor"),
     int: Kind(_is_whole, "an integer"),
     float: Kind(_is_number, "a number"),
-    bool: Kind(lambda value: isinstance(value, bool), "True or False"),
+    bool: Kind(lambda value: value is True or value is False, "True or False"),
     str: Kind(lambda value: isinstance(value, str), "a string"),
 }
 SIMPLE[torch.Size] = _sequence_of(int)
 
 
-def _refusal(function: Callable[..., Any], name: str, kind: Kind, value: Any) -> TreeparseError:
-    owner = function.__qualname__.removesuffix(".__init__").rpartition(".<locals>.")[2]
-    remedy = ""
+def _refusal(
+    function: Callable[..., Any], names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> TreeparseError:
+    """Return the error for the first argument that is refused."""
+    kinds, given = _kinds_of(function), {**dict(zip(names, args, strict=False)), **kwargs}
+    name = next(name for name in given if name in kinds and not kinds[name].accepts(given[name]))
+    kind, value, remedy = kinds[name], given[name], ""
+    owner = function.__qualname__
+    if names[0] == "self":  # of a class below, perhaps
+        owner = f"{type(args[0]).__name__}.{function.__name__}".removesuffix(".__init__")
     if "tensor" in kind.words and not isinstance(value, Tensor) and hasattr(value, "__len__"):
         remedy = "; torch.as_tensor makes a tensor"
     elif "sequence" in kind.words and _is_whole(value):

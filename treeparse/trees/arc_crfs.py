@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from torch import Size, Tensor
 
-from treeparse.arguments import checked
+from treeparse.arguments import checked, shown
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees import families
@@ -32,7 +32,6 @@ class NonProjectiveCRF(TreeCRF):
         validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
     """
 
-    @checked
     def __init__(
         self,
         scores: Tensor,
@@ -42,9 +41,9 @@ class NonProjectiveCRF(TreeCRF):
         backend: Backend | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        if backend is not None and backend not in BACKENDS:
+        if backend is not None and not (isinstance(backend, str) and backend in BACKENDS):
             names = ", ".join(map(repr, BACKENDS))
-            raise TreeparseError(f"Unknown backend {backend!r:.60}. Backends: {names}; None takes the fastest.")
+            raise TreeparseError(f"Unknown backend {shown(backend)}. Backends: {names}; None takes the fastest.")
         self.backend: Backend | None = backend
         super().__init__(scores, lengths, single_root=single_root, validate_args=validate_args)
 

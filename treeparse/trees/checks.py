@@ -192,6 +192,8 @@ def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, 
         raise TreeparseError(f"These trees need scores of {named(kinds)}, got {len(parts)} tensor(s).")
     nodes = parts.arcs.shape[-1]
     for kind, scores in zip(kinds, parts.others, strict=True):
+        if not isinstance(scores, Tensor) or scores.layout is not torch.strided or scores.is_nested:
+            raise TreeparseError(f"Scores of {kind.name} must be a dense tensor, got {shown(scores)}.")
         check_dtype(scores, f"Scores of {kind.name}")
         shape = (*lengths.shape, *kind.shape(nodes))
         if tuple(scores.shape) != shape:

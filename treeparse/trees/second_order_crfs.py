@@ -33,7 +33,6 @@ class SiblingCRF(TreeCRF):
     ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution.
     """
 
-    @checked
     def __init__(
         self,
         scores: Tensor,
@@ -66,7 +65,6 @@ class SecondOrderCRF(TreeCRF):
         validate_args: torch's default if None.
     """
 
-    @checked
     def __init__(
         self,
         scores: Tensor,
