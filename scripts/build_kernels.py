@@ -16,6 +16,7 @@ import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba.core.registry import cpu_target
@@ -68,7 +69,8 @@ def compile_for(kind: str, folder: Path, jobs: int) -> None:
         folder.mkdir(parents=True)
         for file in sorted(Path(cache).rglob("*.nb?")):
             shutil.copy(file, folder)
-    target = cpu_target.target_context.codegen().magic_tuple()[0]
+    context: Any = cpu_target.target_context
+    target = context.codegen().magic_tuple()[0]
     described = {"machine": [target, kind, features], "versions": ShippedCode.versions()}
     (folder / "manifest.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
 

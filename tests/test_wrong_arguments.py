@@ -46,7 +46,9 @@ def test_every_function_that_is_tried_checks_its_arguments() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(max_examples=2000, derandomize=True, deadline=None, database=None, suppress_health_check=[*HealthCheck])
+@settings(
+    max_examples=2000, derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(st.data())
 def test_wrong_arguments_are_told_in_a_sentence(data: st.DataObject) -> None:
     call = data.draw(st.sampled_from(CALLS))

@@ -6,7 +6,7 @@ from collections import abc
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch.compiler import is_compiling
 
 from treeparse.errors import TreeparseError
 
-P, R = ParamSpec("P"), TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 LARGEST = 2**63 - 1  # of an integer
 MOST_SHOWN = 60  # characters of a wrong value
 DenseOrSparse = typing.Annotated[Tensor, torch.sparse_coo]  # where others must be dense
@@ -27,7 +27,7 @@ class Kind(NamedTuple):
     words: str
 
 
-def checked(function: Callable[P, R]) -> Callable[P, R]:
+def checked(function: F) -> F:
     """Check the arguments of a function before every call, except in programs that torch.compile traces.
 
     A parameter is checked if its annotation is made of tensors, numbers, strings, functions, classes, and sequences.
@@ -36,7 +36,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     names = [*inspect.signature(function).parameters]
 
     @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call(*args: Any, **kwargs: Any) -> Any:
         if not is_compiling():
             by_place, by_name = _tests_of(function)
             for test, value in zip(by_place, args, strict=False):  # the function refuses what is left over
@@ -47,7 +47,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
                     raise _refusal(function, names, args, kwargs)
         return function(*args, **kwargs)
 
-    return call
+    return call  # pyright: ignore[reportReturnType]
 
 
 @cache

@@ -321,7 +321,8 @@ class Shipped:
 
     def __init__(self, kernels: Kernels, patch: pytest.MonkeyPatch) -> None:
         self.kernels = kernels
-        target, _, features = cpu_target.target_context.codegen().magic_tuple()
+        context: Any = cpu_target.target_context
+        target, _, features = context.codegen().magic_tuple()
         some = ",".join(name for name in features.split(",")[:20] if name.startswith("+"))
         self.machine = target, "kind", some
         with patch.context() as there:
