@@ -2,7 +2,21 @@
 
 import sys
 
-from treeparse.cli.main import main
+from treeparse.errors import missing_package
+
+
+def main() -> int:
+    """Run the command; say in a sentence which package it lacks, if one is not installed."""
+    try:
+        from treeparse.cli.main import main as command
+    except ModuleNotFoundError as error:
+        missing = missing_package(error, "The command treeparse")
+        if missing is error:
+            raise
+        print(f"treeparse: error: {missing}", file=sys.stderr)
+        return 2
+    return command()
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -40,6 +40,22 @@ class NoItemError(TreeparseError, IndexError):
     """An index selects what is not in a batch."""
 
 
+class MissingPackageError(TreeparseError, ImportError):
+    """A package that something needs is not installed."""
+
+
+def missing_package(error: ModuleNotFoundError, what: str) -> ImportError:
+    """Return the error that says which package something needs; the error itself if the package is ours."""
+    package = (error.name or "").partition(".")[0]
+    if package in ("", "treeparse"):
+        return error
+    name = {"yaml": "PyYAML"}.get(package, package.replace("_", "-"))
+    return MissingPackageError(
+        f"{what} needs the package {name}, which is not installed: pip install {name} brings it, and pip install "
+        "treeparse all that treeparse needs."
+    )
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``; did you mean ...?`` with the known name that is most like an unknown one, or "" if none is like it."""
     [*close] = get_close_matches(name, known, n=1)

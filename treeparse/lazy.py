@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
+from treeparse.errors import missing_package
+
 T = TypeVar("T")
 
 
@@ -19,7 +21,10 @@ def names_on_demand(package: str, modules: Mapping[str, str]) -> tuple[Callable[
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        try:
+            return getattr(import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            raise missing_package(error, f"{package}.{name}") from error
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})

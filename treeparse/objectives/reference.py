@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import cast
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from treeparse.batch import Batch
@@ -76,6 +74,8 @@ class ArcScores(Reference):
     """
 
     def __init__(self, path: str) -> None:
+        from safetensors import SafetensorError, safe_open  # sums over trees do without it
+
         self.path = path
         try:
             self._file = safe_open(path, "pt")
@@ -114,6 +114,8 @@ def write_arc_scores(path: str | Path, sentences: Sequence[Sentence], scores: Se
 
     The scores may be log probabilities of heads; -inf forbids an arc.
     """
+    from safetensors.torch import save_file
+
     pairs = zip(sentences, scores, strict=True)
     save_file({sentence_key(sentence): tensor.detach().cpu().contiguous() for sentence, tensor in pairs}, str(path))
 

@@ -14,10 +14,16 @@
     print(search.tally)  # how many best trees broke a rule, and the outcomes
 """
 
-from .reading import parse_rules, read_rules
+from typing import TYPE_CHECKING
+
+from treeparse.lazy import names_on_demand
+
 from .rules import Rules, RuleSearch, RuleTally, as_search
 from .search import NamedWords, Satisfying, SatisfyingTree, satisfying_trees
 from .violations import ArcPattern, AtMostOne, CheckedTree, ForbiddenPair, LabelSet, RootTags, Rule, Violation
+
+if TYPE_CHECKING:
+    from .reading import parse_rules, read_rules
 
 __all__ = [
     "ArcPattern",
@@ -39,3 +45,5 @@ __all__ = [
     "read_rules",
     "satisfying_trees",
 ]
+# Parsers need no YAML.
+__getattr__, __dir__ = names_on_demand(__name__, {"treeparse.rules.reading": "parse_rules read_rules"})

@@ -3,12 +3,18 @@
 ``help("treeparse.objectives.constraints.files")`` documents the files.
 """
 
+from typing import TYPE_CHECKING
+
+from treeparse.lazy import names_on_demand
+
 from .constraint import Constraint, Distance, Target, WordSet
 from .extraction import Extracted, extract_constraints, shares_of_trees
-from .files import constraints_to_yaml, parse_constraints, read_constraints
 from .generalized_expectation import GeneralizedExpectation
 from .matches import ConstraintMatches
 from .posterior_regularization import PosteriorRegularization, ShareBounds, multipliers_of
+
+if TYPE_CHECKING:
+    from .files import constraints_to_yaml, parse_constraints, read_constraints
 
 __all__ = [
     "Constraint",
@@ -27,3 +33,7 @@ __all__ = [
     "read_constraints",
     "shares_of_trees",
 ]
+# Most objectives need no YAML.
+__getattr__, __dir__ = names_on_demand(
+    __name__, {"treeparse.objectives.constraints.files": "constraints_to_yaml parse_constraints read_constraints"}
+)

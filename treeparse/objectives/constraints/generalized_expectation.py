@@ -11,7 +11,6 @@ from treeparse.objectives.objective import Objective, check_choice
 from treeparse.trees import LabeledCRF
 
 from .constraint import Target
-from .files import read_constraints
 from .matches import ConstraintMatches
 
 Penalty = Literal["squared", "kl"]
@@ -46,6 +45,8 @@ class GeneralizedExpectation(Objective):
         super().__init__()
         if not 0 <= memory < 1:
             raise TreeparseError(f"memory must be a number that is at least 0 and below 1, got {memory}.")
+        from .files import read_constraints  # which needs PyYAML
+
         self.constraints = read_constraints(constraints)
         self.penalty: Penalty = check_choice("penalty", penalty, Penalty)
         self.memory = memory

@@ -13,7 +13,6 @@ from treeparse.objectives.objective import Objective
 from treeparse.trees import LabeledCRF
 
 from .constraint import Constraint
-from .files import read_constraints
 from .matches import ConstraintMatches
 
 TOLERANCE = 1e-7  # the error of shares
@@ -51,6 +50,8 @@ class PosteriorRegularization(Objective):
             raise TreeparseError(f"slack must be a finite number that is at least 0, got {slack}.")
         if most_steps < 1:
             raise TreeparseError(f"most_steps must be at least 1, got {most_steps}.")
+        from .files import read_constraints  # which needs PyYAML
+
         self.constraints = read_constraints(constraints)
         self.slack, self.most_steps = slack, most_steps
 
