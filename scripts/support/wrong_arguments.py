@@ -22,6 +22,7 @@ from treeparse.trees import (
     ProjectiveCRF,
     SecondOrderCRF,
     SiblingCRF,
+    layouts,
 )
 
 LONGEST = 500  # characters of a message
@@ -100,7 +101,7 @@ def odd_values() -> dict[str, Any]:
 
 def calls(parser: Parser) -> list[Call]:
     """Every public function of ``treeparse.trees`` and of parsers that takes arguments."""
-    return [*_of_trees(), *_of_parsers(parser)]
+    return [*_of_trees(), *_of_layouts(), *_of_parsers(parser)]
 
 
 def fault_of(call: Call, changes: Mapping[str, Any]) -> str | None:
@@ -151,6 +152,17 @@ def _of_trees() -> Iterator[Call]:
     yield Call("unordered_set", trees.unordered_set, {**drawn, "baseline": True})
     drawn |= {"threshold": torch.tensor([-3.0]), "baseline": 0.0}
     yield Call("horvitz_thompson", trees.horvitz_thompson, drawn)
+
+
+def _of_layouts() -> Iterator[Call]:
+    arcs = torch.randn(2, 4, 4)
+    yield Call("from_torch_struct", layouts.from_torch_struct, {"scores": arcs, "no_arc": 0.0})
+    for convert in (layouts.to_torch_struct, layouts.from_supar, layouts.to_supar):
+        yield Call(convert.__name__, convert, {"scores": arcs})
+    yield Call("to_synjax", layouts.to_synjax, {"scores": arcs, "lengths": torch.tensor([3, 2])})
+    yield Call("to_ufal", layouts.to_ufal, {"scores": arcs[0]})
+    yield Call("to_arcs", layouts.to_arcs, {"heads": torch.tensor([[-1, 0, 1]])})
+    yield Call("from_arcs", layouts.from_arcs, {"arcs": arcs})
 
 
 def _of_distribution(kind: type[Any], settings: dict[str, Any]) -> Iterator[Call]:
