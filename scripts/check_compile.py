@@ -30,7 +30,9 @@ from torch import Tensor, nn
 from torch.distributions import kl_divergence
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, SecondOrderCRF, SiblingCRF
+from treeparse.trees import operators
 
+TABLE = "\n".join(line for line in str(operators.__doc__).splitlines() if line.startswith("|"))
 OPENING = Opening(
     title="Distributions in compiled programs",
     measured="whether a row is compiled in one graph (`fullgraph=True`), and gives the values and gradients that it "
@@ -38,6 +40,7 @@ OPENING = Opening(
     on="three sentences of up to 5 words, float32; shapes are dynamic.",
     read="ok, or the error; each cell is a fresh process, whose first call is the compiled one.",
     repeat="scripts/check_compile.py --output scripts/results/check_compile.md",
+    details=f"What is beyond torch:\n\n{TABLE}",
 )
 BACKENDS = ("aot_eager", "inductor")
 EXPORT = "export, saved and loaded"

@@ -51,7 +51,7 @@ class TreeCRF(TreeDistribution):
 
     ``torch.func`` transforms all of these, and ``torch.compile`` and ``torch.export`` trace them in one graph, except
     for lists (``topk``, ``best_first``, ``enumerate_support``) and draws without replacement. Arguments are not
-    validated there, because values cannot be read.
+    validated there, because values cannot be read. ``help("treeparse.trees.operators")`` lists what torch cannot do.
 
     Without ``validate_args`` no method causes a device sync, so that a CUDA graph can hold a whole training step:
     lengths on the device are clamped, and known heads are not checked. The exceptions are lists (``topk``,
