@@ -5,6 +5,7 @@
 
 The wheel answers first calls where ``treeparse warm`` has not been run. It suits this version of treeparse's sources,
 of numba, llvmlite and Python alone, and names them in its manifests; elsewhere kernels are compiled as without it.
+``pip install --find-links dist 'treeparse[kernels]'`` takes it.
 """
 
 import argparse

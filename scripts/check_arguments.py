@@ -8,15 +8,14 @@ A case replaces one to three arguments. The exit status is 1 if there was a faul
 
 import argparse
 import random
-import sys
 import warnings
 from collections import Counter
 
 from support.wrong_arguments import calls, fault_of, odd_values, small_parser
 
 
-def main() -> int:
-    """Make the calls; return the exit status."""
+def main() -> None:
+    """Make the calls, and print the faults."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=20_000, metavar="N", help="calls (default 20000)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the choice (default 1)")
@@ -34,8 +33,9 @@ def main() -> int:
     for fault, count in faults.most_common():
         print(f"{count} x {fault}")
     print(f"{options.cases} cases, {faults.total()} faults")
-    return 1 if faults else 0
+    if faults:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,6 +8,7 @@ from functools import cache, wraps
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
@@ -78,6 +79,8 @@ def _kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
 
 def _kind_of(hint: Any) -> Kind | None:
     """Return the kind that an annotation stands for; None where it allows anything, or cannot be tested."""
+    if isinstance(hint, str):  # a name that is known later only
+        return None
     if hint in SIMPLE:
         return SIMPLE[hint]
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
@@ -94,7 +97,7 @@ def _kind_of(hint: Any) -> Kind | None:
     if origin is abc.Callable:
         return Kind(callable, "a function")
     if origin in (Sequence, list):
-        return _sequence_of(parts[0])
+        return _sequence_of(ANY_INTEGER if parts[0] is int else _kind_of(parts[0]))
     if origin is abc.Iterable:
         return Kind(lambda value: isinstance(value, abc.Iterable) and getattr(value, "ndim", 1) == 1, "a sequence")
     if origin is tuple:
@@ -116,8 +119,7 @@ def _any_of(tests: list[Callable[[Any], bool]]) -> Callable[[Any], bool]:
     return lambda value: first(value) or second(value)
 
 
-def _sequence_of(part: Any) -> Kind:
-    kind = None if isinstance(part, str) else _kind_of(part)
+def _sequence_of(kind: Kind | None) -> Kind:
     words = "a sequence" if kind is None else f"a sequence of which each is {kind.words}"
 
     def accepts(values: Any) -> bool:
@@ -139,7 +141,11 @@ def _is_sparse(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+    return _is_integer(value) and -LARGEST <= value <= LARGEST
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:
@@ -155,7 +161,8 @@ SIMPLE: dict[Any, Kind | None] = {
     bool: Kind(lambda value: value is True or value is False, "True or False"),
     str: Kind(lambda value: isinstance(value, str), "a string"),
 }
-SIMPLE[torch.Size] = _sequence_of(int)
+SIMPLE[torch.Size] = _sequence_of(SIMPLE[int])
+ANY_INTEGER = Kind(_is_integer, "an integer")  # however large: ordinals of sentences are
 
 
 def _refusal(
