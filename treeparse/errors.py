@@ -15,6 +15,11 @@ class TreeparseError(ValueError):
 class DataError(TreeparseError):
     """A fault in an input file; the message starts with file, line and ``sent_id`` as far as they are known."""
 
+    problem: str
+    source: str | None
+    line: int | None
+    sent_id: str | None
+
     def __init__(
         self, problem: str, *, source: str | None = None, line: int | None = None, sent_id: str | None = None
     ) -> None:

@@ -49,7 +49,8 @@ class ParsingBar(Bar):
 
     def __init__(self, total: int | None, *, hidden: bool, remark: str = "") -> None:
         """``total`` is the size of all sentences in any unit, None if unknown; the bar ends with the remark."""
-        self.sentences = self.words = 0
+        self.sentences: int = 0
+        self.words: int = 0
         self.remark = remark
         form = "{percentage:3.0f}%|{bar}| {remaining} left{postfix}" if total else "{elapsed}{postfix}"
         hidden = hidden or not sys.stderr.isatty()
@@ -73,7 +74,7 @@ class ParsingBar(Bar):
 
     def say(self, remark: str) -> None:
         """Show another remark."""
-        self.remark = remark
+        self.remark: str = remark
         self.refresh()
 
 

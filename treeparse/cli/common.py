@@ -52,8 +52,8 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     return convert
 
 
-positive = whole(1)
-seed = whole(0, 2**63 - 1)
+positive: Callable[[str], int] = whole(1)
+seed: Callable[[str], int] = whole(0, 2**63 - 1)
 
 
 def real(rule: str, is_valid: Callable[[float], bool]) -> Callable[[str], float]:

@@ -19,9 +19,9 @@ class Stopped(SystemExit):
     """
 
     def __init__(self, number: int) -> None:
-        self.exit_code = 128 + number
+        self.exit_code: int = 128 + number
         super().__init__(self.exit_code)
-        self.word = SIGNALS[signal.Signals(number).name]
+        self.word: str = SIGNALS[signal.Signals(number).name]
 
 
 @contextmanager

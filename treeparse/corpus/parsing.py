@@ -92,6 +92,9 @@ class ParsedChunk(Generic[T]):
 class ChunkParser:
     """Reads and parses the sentences of chunks."""
 
+    model: Parser | Ensemble
+    request: CorpusRequest
+
     def __init__(self, model: Parser | Ensemble, request: CorpusRequest) -> None:
         self.model, self.request = model, request
         self._reader, self._is_text = SentenceReader(request, model), request.reader().is_text
@@ -159,6 +162,10 @@ class CorpusWork:
         observer: receives reports.
         summary: the counts up to now.
     """
+
+    request: CorpusRequest
+    observer: CorpusObserver
+    summary: CorpusSummary
 
     def __init__(self, request: CorpusRequest, parts: Sequence[CorpusPart], observer: CorpusObserver | None) -> None:
         self.request, self.observer, self.summary = request, observer or CorpusObserver(), CorpusSummary()

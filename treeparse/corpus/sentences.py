@@ -83,6 +83,9 @@ def _raw_items(
 class SentenceReader:
     """Reads the sentences of a request from their bytes, and counts those that it leaves out."""
 
+    model: "Parser | Ensemble"
+    request: CorpusRequest
+
     def __init__(self, request: CorpusRequest, model: "Parser | Ensemble") -> None:
         self.request, self.model = request, model
         self._reader, self._tokenizer, trees = request.reader(), request.load_tokenizer(), request.trees

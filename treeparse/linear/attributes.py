@@ -42,6 +42,9 @@ class AttributeHashes(Features):
         function: the path of a function that maps a `Sentence` to further attributes by name, each a string a word.
     """
 
+    attributes: tuple[str, ...]
+    function: str | None
+
     def __init__(self, attributes: Sequence[str], function: str | None = None) -> None:
         self.attributes, self.function = tuple(attributes), function
         self._columns = [column for column in TAG_COLUMNS if any(_column(each) == column for each in attributes)]

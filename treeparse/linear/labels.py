@@ -1,5 +1,7 @@
 """Log probabilities of labels given their arcs, by hashed features, computed on demand."""
 
+from collections.abc import Hashable
+
 import numpy as np
 import torch
 from torch import Size, Tensor
@@ -26,10 +28,17 @@ class LinearLabels:
         device: the device of the results.
     """
 
-    bound = 0.0
-    dtype = torch.float32
+    nodes: Hashes
+    lengths: IntArray
+    templates: Templates
+    table: WeightTable
+    root_label: int
+    device: torch.device
+
+    bound: float | None = 0.0
+    dtype: torch.dtype = torch.float32
     requires_grad = False
-    resolution = torch.finfo(torch.float32).eps
+    resolution: float = torch.finfo(torch.float32).eps
 
     def __init__(
         self,
@@ -42,8 +51,8 @@ class LinearLabels:
     ) -> None:
         self.nodes, self.lengths, self.templates, self.table = nodes, lengths, templates, table
         self.root_label, self.count, self.device = root_label, table.values.shape[1], device
-        self.shape = Size((*nodes.shape[:2], nodes.shape[1], self.count))
-        self.support = ("root", root_label, self.count)
+        self.shape: Size = Size((*nodes.shape[:2], nodes.shape[1], self.count))
+        self.support: Hashable = ("root", root_label, self.count)
         self._cache = ArcRows(self.shape, self._look_up, AT_ONCE)
 
     def from_heads(self, first: int, last: int) -> Tensor:

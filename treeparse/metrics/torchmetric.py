@@ -27,9 +27,9 @@ class AttachmentScores(Metric):
     ``groups=True`` also ``uas`` and ``las`` of each group of sentences: ``las/1-10``, ``las/non-projective``, ...
     """
 
-    full_state_update = False
-    higher_is_better = True
-    is_differentiable = False
+    full_state_update: bool | None = False
+    higher_is_better: bool | None = True
+    is_differentiable: bool | None = False
     counts: Tensor  # GROUPS_SHAPE
 
     def __init__(self, *, groups: bool = False, **kwargs: Any) -> None:
@@ -57,9 +57,9 @@ class AttachmentScores(Metric):
 class TagScores(Metric):
     """Shares of words with right tags over all batches, by name as in ``tag_scores``."""
 
-    full_state_update = False
-    higher_is_better = True
-    is_differentiable = False
+    full_state_update: bool | None = False
+    higher_is_better: bool | None = True
+    is_differentiable: bool | None = False
     counts: Tensor  # TAG_COUNTS_SHAPE
 
     def __init__(self, **kwargs: Any) -> None:
@@ -79,14 +79,14 @@ class TagScores(Metric):
 class LabelScores(Metric):
     """Precision, recall and F1 by universal label over all batches, for some labels."""
 
-    full_state_update = False
-    higher_is_better = True
-    is_differentiable = False
+    full_state_update: bool | None = False
+    higher_is_better: bool | None = True
+    is_differentiable: bool | None = False
     counts: Tensor  # (labels, 3): words in gold, in the system's parse, and right in both
 
     def __init__(self, labels: Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.labels = tuple(labels)
+        self.labels: tuple[str, ...] = tuple(labels)
         self.add_state("counts", default=torch.zeros(len(labels), 3, dtype=torch.int64), dist_reduce_fx="sum")
 
     def update(self, gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:

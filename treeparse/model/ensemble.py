@@ -51,7 +51,7 @@ class Ensemble(AnyParser):
     """
 
     def __init__(self, parsers: Sequence[Parser], combine: Combination | str = "scores") -> None:
-        self.parsers = tuple(parsers)
+        self.parsers: tuple[Parser, ...] = tuple(parsers)
         self.combine: Combination = combination_named(combine)
         _check_same_trees(self.parsers)
         if self.combine != "marginals":
@@ -59,7 +59,7 @@ class Ensemble(AnyParser):
         names = (name for parser in self.parsers for name in parser.label_names)
         self._label_names = tuple(dict.fromkeys(names))
         self._tag_names = shared_tags([parser.tag_names for parser in self.parsers])
-        self.raw_text = RawTextCheck(self.known_words(), self.multiword_tokens())
+        self.raw_text: RawTextCheck = RawTextCheck(self.known_words(), self.multiword_tokens())
 
     @classmethod
     def from_pretrained(cls, directories: Sequence[str | Path], combine: Combination | str = "scores") -> Self:

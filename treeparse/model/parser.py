@@ -25,7 +25,7 @@ from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import ChosenTree
 from treeparse.model.scorers import scorer_kind
 from treeparse.model.scorers.kind import TRAINING_COPIES, check_memory, excess
-from treeparse.model.scorers.scorer import ScorerOutput
+from treeparse.model.scorers.scorer import Scorer, ScorerOutput
 from treeparse.model.tagging import Tagging, TagNames, words_of_tag_terms
 from treeparse.names import DecoderName, Precision, precision_named
 from treeparse.nn.int8 import Int8Copy
@@ -43,6 +43,9 @@ SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file'
 class Parser(nn.Module, AnyParser):
     """A graph-based dependency parser. :meth:`build` makes an untrained one, :meth:`from_pretrained` loads one."""
 
+    config: ParserConfig
+    indexer: Indexer
+
     def __init__(self, config: ParserConfig, indexer: Indexer) -> None:
         super().__init__()
         if config.tags.columns().keys() != indexer.tags.keys():
@@ -54,8 +57,8 @@ class Parser(nn.Module, AnyParser):
         check_memory(kind, indexer, copies=1)
         self.config, self.indexer = config, indexer
         self.precision: Precision = "32"
-        self.raw_text = RawTextCheck(self.known_words(), self.multiword_tokens())
-        self.scorer = kind.module(indexer)
+        self.raw_text: RawTextCheck = RawTextCheck(self.known_words(), self.multiword_tokens())
+        self.scorer: Scorer = kind.module(indexer)
         self._in_int8 = Int8Copy(self.scorer)
 
     @classmethod

@@ -25,8 +25,8 @@ class Teacher(Reference):
     def __init__(self, models: list[str], temperature: float = 1.0) -> None:
         if not models:
             raise TreeparseError("A teacher needs at least one model: name its folder.")
-        self.temperature = check_temperature(temperature)
-        self.parsers = [Parser.from_pretrained(model).requires_grad_(False) for model in models]
+        self.temperature: float = check_temperature(temperature)
+        self.parsers: list[Parser] = [Parser.from_pretrained(model).requires_grad_(False) for model in models]
 
     @torch.no_grad()
     def distributions(self, own: LabeledCRF, batch: Batch) -> Sequence[TreeDistribution]:

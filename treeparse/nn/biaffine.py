@@ -20,9 +20,9 @@ class Projection(nn.Module):
 
     def __init__(self, input_size: int, output_size: int, dropout: float) -> None:
         super().__init__()
-        self.linear = nn.Linear(input_size, output_size)
-        self.activation = nn.LeakyReLU(SLOPE)
-        self.dropout = SharedDropout(dropout)
+        self.linear: nn.Linear = nn.Linear(input_size, output_size)
+        self.activation: nn.Module = nn.LeakyReLU(SLOPE)
+        self.dropout: SharedDropout = SharedDropout(dropout)
         nn.init.orthogonal_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
@@ -52,8 +52,8 @@ class ArcBiaffine(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(size, size))
-        self.bias = nn.Parameter(torch.zeros(size))
+        self.weight: nn.Parameter = nn.Parameter(torch.zeros(size, size))
+        self.bias: nn.Parameter = nn.Parameter(torch.zeros(size))
 
     def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """Score vectors of heads and of dependents (B, T, size) as arcs (B, T, T), head first."""
@@ -65,9 +65,9 @@ class LabelBiaffine(nn.Module):
 
     def __init__(self, size: int, labels: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(size, labels * size))
-        self.heads = nn.Linear(size, labels)
-        self.dependents = nn.Linear(size, labels, bias=False)
+        self.weight: nn.Parameter = nn.Parameter(torch.zeros(size, labels * size))
+        self.heads: nn.Linear = nn.Linear(size, labels)
+        self.dependents: nn.Linear = nn.Linear(size, labels, bias=False)
         self.mixer: nn.Module | None = None  # computes heads @ weight instead of torch, for example in int8
 
     def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
@@ -156,7 +156,9 @@ class TagScorer(nn.Module):
 
     def __init__(self, input_size: int, sizes: Mapping[str, int]) -> None:
         super().__init__()
-        self.columns = nn.ModuleDict({column: nn.Linear(input_size, count) for column, count in sizes.items()})
+        self.columns: nn.ModuleDict = nn.ModuleDict(
+            {column: nn.Linear(input_size, count) for column, count in sizes.items()}
+        )
 
     def forward(self, nodes: Tensor) -> dict[str, Tensor]:
         """Map vectors (B, n+1, input_size) to log probabilities (B, n+1, tags) by column, in the weights' dtype."""

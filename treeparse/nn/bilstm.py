@@ -31,8 +31,8 @@ class BiLSTMLayer(nn.Module):
     def __init__(self, input_size: int, hidden_size: int, recurrent_dropout: float = 0.0) -> None:
         super().__init__()
         self.recurrent_dropout = recurrent_dropout
-        self.forwards = nn.LSTM(input_size, hidden_size)
-        self.backwards = nn.LSTM(input_size, hidden_size)
+        self.forwards: nn.LSTM = nn.LSTM(input_size, hidden_size)
+        self.backwards: nn.LSTM = nn.LSTM(input_size, hidden_size)
         for direction in (self.forwards, self.backwards):
             _initialise(direction)
 
@@ -67,12 +67,14 @@ class BiLSTMEncoder(Encoder):
 
     def __init__(self, config: BiLSTMConfig, sizes: Mapping[str, int], *, unknown: int, specials: int) -> None:
         super().__init__()
-        self.embedding = LexicalEmbedding(config, sizes, unknown=unknown, specials=specials)
-        self.embedding_dropout = SharedDropout(config.embedding_dropout)
-        self.dropout = SharedDropout(config.dropout)
-        self.output_size = 2 * config.hidden_size
+        self.embedding: LexicalEmbedding = LexicalEmbedding(config, sizes, unknown=unknown, specials=specials)
+        self.embedding_dropout: SharedDropout = SharedDropout(config.embedding_dropout)
+        self.dropout: SharedDropout = SharedDropout(config.dropout)
+        self.output_size: int = 2 * config.hidden_size
         inputs = [self.embedding.output_size] + [self.output_size] * (config.layers - 1)
-        self.layers = nn.ModuleList(BiLSTMLayer(size, config.hidden_size, config.recurrent_dropout) for size in inputs)
+        self.layers: nn.ModuleList = nn.ModuleList(
+            BiLSTMLayer(size, config.hidden_size, config.recurrent_dropout) for size in inputs
+        )
 
     def forward(self, batch: Batch) -> Tensor:
         if can_pack(self, batch.lengths.device):

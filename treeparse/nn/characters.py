@@ -19,9 +19,9 @@ class CharacterEncoder(nn.Module):
 
     def __init__(self, characters: int, *, size: int, filters: int, widths: Sequence[int]) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(characters, size, padding_idx=0)
-        self.convolutions = nn.ModuleList(nn.Conv1d(size, filters, width) for width in widths)
-        self.output_size = filters * len(widths)
+        self.embedding: nn.Embedding = nn.Embedding(characters, size, padding_idx=0)
+        self.convolutions: nn.ModuleList = nn.ModuleList(nn.Conv1d(size, filters, width) for width in widths)
+        self.output_size: int = filters * len(widths)
 
     def forward(self, characters: Tensor, forms: Tensor) -> Tensor:
         """Encode the forms (...), indices of the spelled ``characters`` (U, L), padded by 0, as vectors (..., D)."""

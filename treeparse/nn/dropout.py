@@ -25,6 +25,10 @@ class SharedDropout(nn.Module):
 class WordDropout(nn.Module):
     """Replace ids by ``unknown`` at the given rate, to train its embedding; ids below ``specials`` stay."""
 
+    rate: float
+    unknown: int
+    specials: int
+
     def __init__(self, rate: float, *, unknown: int, specials: int) -> None:
         super().__init__()
         self.rate, self.unknown, self.specials = rate, unknown, specials

@@ -19,18 +19,18 @@ class LexicalEmbedding(nn.Module):
 
     def __init__(self, config: BiLSTMConfig, sizes: Mapping[str, int], *, unknown: int, specials: int) -> None:
         super().__init__()
-        self.word_dropout = WordDropout(config.word_dropout, unknown=unknown, specials=specials)
-        self.words = _table(sizes["words"], config.word_size)
-        self.vectors = None
+        self.word_dropout: WordDropout = WordDropout(config.word_dropout, unknown=unknown, specials=specials)
+        self.words: nn.Embedding = _table(sizes["words"], config.word_size)
+        self.vectors: nn.Embedding | None = None
         if config.vector_size:
             # Frozen zeros, which draw nothing from the generator: the caller sets these weights.
             self.vectors = nn.Embedding.from_pretrained(torch.zeros(sizes["vectors"], config.vector_size))
-            self.project = nn.Linear(config.vector_size, config.word_size, bias=False)
+            self.project: nn.Linear = nn.Linear(config.vector_size, config.word_size, bias=False)
             # The vectors' values have deviation 1. This initialisation gives projected vectors a length of about 1.
             nn.init.normal_(self.project.weight, std=(config.vector_size * config.word_size) ** -0.5)
-        self.tags = tag_tables(config, sizes)
-        self.characters = character_encoder(config, sizes)
-        self.output_size = config.word_size + spelling_and_tags_size(config)
+        self.tags: nn.ModuleDict = tag_tables(config, sizes)
+        self.characters: CharacterEncoder | None = character_encoder(config, sizes)
+        self.output_size: int = config.word_size + spelling_and_tags_size(config)
 
     def forward(self, features: Mapping[str, Tensor]) -> Tensor:
         """Return the vectors (B, n+1, output_size) of all nodes."""

@@ -82,11 +82,16 @@ class Int8Weights:
 class Int8Linear(nn.Module):
     """Replacement, outside training, for a ``torch.nn.Linear`` with these weights (outputs, inputs)."""
 
+    weight: Tensor
+    bias: Tensor | None
+    out_features: int
+    in_features: int
+
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
         self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
         self.out_features, self.in_features = weight.shape
-        self.in_int8 = Int8Weights(self.weight)
+        self.in_int8: Int8Weights = Int8Weights(self.weight)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map inputs (..., inputs) to (..., outputs)."""
@@ -97,15 +102,22 @@ class Int8Linear(nn.Module):
 class Int8LSTM(nn.Module):
     """Replacement for a ``torch.nn.LSTM`` of one layer: one direction of `Int8Products`."""
 
+    inputs: Int8Weights
+    recurrent: Int8Weights
+    bias: Tensor
+
     def __init__(self, lstm: nn.LSTM) -> None:
         super().__init__()
         inputs, recurrent, bias = (weights.detach() for weights in lstm_weights(lstm))
-        self.hidden_size = lstm.hidden_size
+        self.hidden_size: int = lstm.hidden_size
         self.inputs, self.recurrent, self.bias = Int8Weights(inputs), Int8Weights(recurrent), bias
 
 
 class Int8Products:
     """The products of two directions of a packed layer (`treeparse.nn.packed.Products`)."""
+
+    hidden_size: int
+    directions: tuple[Int8LSTM, ...]
 
     def __init__(self, *directions: Int8LSTM) -> None:
         self.hidden_size, self.directions = directions[0].hidden_size, directions

@@ -89,9 +89,9 @@ class FloatProducts:
     """The products of two one-layer ``torch.nn.LSTM``, forwards and backwards, in the dtype of their weights."""
 
     def __init__(self, *directions: nn.LSTM) -> None:
-        self.hidden_size = directions[0].hidden_size
+        self.hidden_size: int = directions[0].hidden_size
         self.inputs, recurrent, self.biases = zip(*map(lstm_weights, directions), strict=True)
-        self.recurrent = torch.stack(recurrent).transpose(1, 2).contiguous()
+        self.recurrent: Tensor = torch.stack(recurrent).transpose(1, 2).contiguous()
 
     def project(self, inputs: Tensor) -> Tensor:
         gates = inputs.new_empty(2, len(inputs), 4 * self.hidden_size)

@@ -32,8 +32,8 @@ class LayerMix(nn.Module):
 
     def __init__(self, layers: int, dropout: float) -> None:
         super().__init__()
-        self.weights = nn.Parameter(torch.zeros(layers))
-        self.scale = nn.Parameter(torch.ones(()))
+        self.weights: nn.Parameter = nn.Parameter(torch.zeros(layers))
+        self.scale: nn.Parameter = nn.Parameter(torch.ones(()))
         self.dropout = dropout
 
     def forward(self, layers: Tensor) -> Tensor:
@@ -54,13 +54,17 @@ class TransformerEncoder(Encoder):
     weights are random. Raises ``TreeparseError`` for an invalid architecture.
     """
 
+    factor: float
+    decay: float
+    tags: nn.ModuleDict
+
     def __init__(self, config: TransformerConfig, sizes: Mapping[str, int] = NO_SIZES) -> None:
         super().__init__()
         self.pooling: Pooling = config.pooling
-        self.unfreeze_at = config.unfreeze_at
+        self.unfreeze_at: float = config.unfreeze_at
         self.factor, self.decay = config.learning_rate_factor, config.layer_decay
         transformer: Any = build_transformer(config.architecture)
-        self.adapted = config.lora_rank > 0
+        self.adapted: bool = config.lora_rank > 0
         if self.adapted:
             add_adapters(transformer, config)
         self.transformer = transformer
@@ -69,16 +73,16 @@ class TransformerEncoder(Encoder):
             raise TreeparseError(
                 f"encoder.mixed_layers must be at most {layers}, the model's layers, got {config.mixed_layers}."
             )
-        self.mixed = config.mixed_layers or layers + 1
-        self.mix = LayerMix(self.mixed, config.layer_dropout) if self.mixed > 1 else None
-        self.root = nn.Parameter(torch.randn(size) * ROOT_SCALE)
-        self.dropout = SharedDropout(config.dropout)
+        self.mixed: int | Any = config.mixed_layers or layers + 1
+        self.mix: LayerMix | None = LayerMix(self.mixed, config.layer_dropout) if self.mixed > 1 else None
+        self.root: nn.Parameter = nn.Parameter(torch.randn(size) * ROOT_SCALE)
+        self.dropout: SharedDropout = SharedDropout(config.dropout)
         self.tags, self.characters = tag_tables(config, sizes), character_encoder(config, sizes)
         size += spelling_and_tags_size(config)
         inputs = [size] + [2 * config.hidden_size] * (config.layers - 1) if config.hidden_size else []
-        self.layers = nn.ModuleList(BiLSTMLayer(each, config.hidden_size) for each in inputs)
-        self.output_size = 2 * config.hidden_size or size
-        self.frozen = config.frozen
+        self.layers: nn.ModuleList = nn.ModuleList(BiLSTMLayer(each, config.hidden_size) for each in inputs)
+        self.output_size: int = 2 * config.hidden_size or size
+        self.frozen: bool = config.frozen
         self._depths = layer_depths(self.transformer)
         if config.frozen:
             transformer.requires_grad_(False).eval()  # `train` sets this too, but nobody calls it on a new model

@@ -14,7 +14,7 @@ class PartTrilinear(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(size, size))
+        self.weight: nn.Parameter = nn.Parameter(torch.zeros(size, size))
 
     def forward(self, heads: Tensor, dependents: Tensor, others: Tensor) -> Tensor:
         """Score vectors of nodes in three roles (B, T, size) as parts (B, T, T, T), head first, other node last."""

@@ -1,10 +1,13 @@
 """Likelihoods of the gold tree, exact over trees or word by word, and the entropy of all trees."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
 from treeparse.batch import Batch, moved
 from treeparse.errors import TreeparseError
+from treeparse.objectives.objective import Data
 from treeparse.trees import LabeledCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.parts import named
@@ -20,7 +23,7 @@ class TreeLikelihood(Objective):
     has projective trees alone, words with a non-projective arc count as words of unknown head.
     """
 
-    data = "labelled"
+    data: ClassVar[Data] = "labelled"
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` nats; infinite for complete heads that are no tree. Raises if partial heads fit no tree."""
@@ -40,7 +43,7 @@ class HeadSelection(Objective):
     up.
     """
 
-    data = "labelled"
+    data: ClassVar[Data] = "labelled"
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` nats, summed over the words of known head; infinite if a known head is forbidden.

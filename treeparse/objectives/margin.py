@@ -1,10 +1,13 @@
 """Max-margin training: the gold tree must outscore every other tree by that tree's number of wrong words."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
+from treeparse.objectives.objective import Data
 from treeparse.trees import LabeledCRF, LabeledTree
 from treeparse.trees.relaxed import arcs_of
 
@@ -23,7 +26,7 @@ class MaxMargin(Objective):
         cost: the cost of a wrong word; 0 gives the loss of the structured perceptron (Collins 2002).
     """
 
-    data = "labelled"
+    data: ClassVar[Data] = "labelled"
     needs_sums = False
 
     def __init__(self, cost: float = 1.0) -> None:

@@ -22,6 +22,9 @@ class MeanField(Objective):
         rounds: the number of rounds of the approximation.
     """
 
+    objective: Objective | TreeLikelihood
+    rounds: int
+
     needs_sums = False
 
     def __init__(self, objective: Objective | None = None, rounds: int = 3) -> None:

@@ -35,7 +35,7 @@ class Itself(Reference):
     """
 
     def __init__(self, temperature: float = 1.0) -> None:
-        self.temperature = check_temperature(temperature)
+        self.temperature: float = check_temperature(temperature)
 
     def distributions(self, own: LabeledCRF, batch: Batch) -> Sequence[TreeDistribution]:
         """Return one distribution with labels."""

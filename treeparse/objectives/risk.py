@@ -1,12 +1,13 @@
 """Minimum risk: the expected cost over all trees, over sampled trees, or over the K best trees."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
+from treeparse.objectives.objective import Data
 from treeparse.trees import LabeledCRF
 from treeparse.trees.estimators import sample_mean, unordered_set
 
@@ -23,7 +24,7 @@ class MinimumRisk(Objective):
         cost: "las" counts words whose head or label is wrong, "uas" counts words whose head is wrong.
     """
 
-    data = "labelled"
+    data: ClassVar[Data] = "labelled"
 
     def __init__(self, cost: Cost = "las") -> None:
         super().__init__()
@@ -40,7 +41,7 @@ class MinimumRisk(Objective):
 class ListedRisk(Objective):
     """A base of objectives over listed trees; override ``cost_of`` for a custom cost of whole trees."""
 
-    data = "labelled"
+    data: ClassVar[Data] = "labelled"
     cost: Cost
 
     def cost_of(self, heads: Tensor, labels: Tensor, batch: Batch) -> Tensor:
@@ -57,10 +58,13 @@ class SampledRisk(ListedRisk):
         cost: as for ``MinimumRisk``.
     """
 
+    samples: int
+    replacement: bool
+
     def __init__(self, samples: int = 8, replacement: bool = False, cost: Cost = "las") -> None:
         super().__init__()
         self.samples, self.replacement = check_trees(samples), replacement
-        self.cost = check_choice("cost", cost, Cost)
+        self.cost: Cost = check_choice("cost", cost, Cost)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` words; trees are drawn with torch's default generator."""
@@ -83,13 +87,16 @@ class KBestRisk(ListedRisk):
         cost: as for ``MinimumRisk``.
     """
 
+    trees: int
+    scale: Schedule | int
+
     def __init__(self, trees: int = 8, scale: Schedule = 1.0, cost: Cost = "las") -> None:
         super().__init__()
         ends = (scale.start, scale.end) if isinstance(scale, Ramp) else (scale,)
         if not all(0 < end < torch.inf for end in ends):
             raise TreeparseError(f"scale must be a number above 0, or a ramp of such numbers, got {scale}.")
         self.trees, self.scale = check_trees(trees), scale
-        self.cost = check_choice("cost", cost, Cost)
+        self.cost: Cost = check_choice("cost", cost, Cost)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` words."""

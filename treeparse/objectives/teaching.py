@@ -1,6 +1,6 @@
 """Learning from other distributions over trees: from all their probabilities, or from their best or sampled trees."""
 
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor
@@ -8,6 +8,7 @@ from torch.distributions import kl_divergence
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
+from treeparse.objectives.objective import Data
 from treeparse.trees import LabeledCRF, TreeDistribution
 
 from .objective import Objective, check_choice
@@ -30,6 +31,9 @@ class Divergence(Objective):
         least_log_prob: skip sentences whose best tree has a lower log probability a word under the first of the other
             distributions; null skips none.
     """
+
+    reference: Reference
+    measure: str
 
     scores_all_labels = True
 
@@ -67,7 +71,10 @@ class SilverTrees(Objective):
         least_log_prob: skip trees with a lower log probability a word under the reference; null skips none.
     """
 
-    data = "unlabelled"
+    reference: Reference | Itself
+    least_log_prob: float | None
+
+    data: ClassVar[Data] = "unlabelled"
 
     def __init__(
         self,
@@ -77,10 +84,10 @@ class SilverTrees(Objective):
         least_log_prob: float | None = None,
     ) -> None:
         super().__init__()
-        self.trees = check_choice("trees", trees, TreeChoice)
+        self.trees: str = check_choice("trees", trees, TreeChoice)
         if trees == "best" and count != 1:
             raise TreeparseError(f"count must be 1 with trees best, got {count}: use trees kbest.")
-        self.count = check_trees(count)
+        self.count: int = check_trees(count)
         self.reference, self.least_log_prob = reference or Itself(), least_log_prob
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:

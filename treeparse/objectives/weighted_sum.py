@@ -60,8 +60,10 @@ class WeightedSum(Objective):
         counts = Counter(term.title for term in self.weighted)
         if twice := [title for title, count in counts.items() if count > 1]:
             raise TreeparseError(f"Names of terms must be unique, got {twice[0]} twice: give one of them another name.")
-        self.objectives = nn.ModuleList(term.objective for term in self.weighted)  # so that their parameters train
-        self.needs_sums = any(term.objective.needs_sums for term in self.weighted)
+        self.objectives: nn.ModuleList = nn.ModuleList(
+            term.objective for term in self.weighted
+        )  # so that their parameters train
+        self.needs_sums: bool = any(term.objective.needs_sums for term in self.weighted)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)``: the weighted sum of each sentence."""

@@ -105,6 +105,9 @@ class ParserComponent(Pipe):
             model predicts none.
     """
 
+    name: str
+    settings: Settings
+
     def __init__(self, name: str, settings: Settings) -> None:
         self.name, self.settings = name, settings
         self.scorer = parser_score  # of `score`: UAS and LAS as spaCy counts them, for ``nlp.evaluate``

@@ -48,11 +48,14 @@ class Bags(NamedTuple):
 class LogLinear(nn.Module):
     """Scores trees, up to a constant for each list: features that all trees of a list have are left out."""
 
+    config: LogLinearConfig
+    words: Vocabulary
+
     def __init__(self, config: LogLinearConfig, words: Vocabulary) -> None:
         super().__init__()
         self.config, self.words = config, words
-        self.counts = dict(zip(words.items, words.counts, strict=True))
-        self.weights = nn.Parameter(torch.zeros(2**config.bits, 1))
+        self.counts: dict[str, int] = dict(zip(words.items, words.counts, strict=True))
+        self.weights: nn.Parameter = nn.Parameter(torch.zeros(2**config.bits, 1))
 
     @classmethod
     def build(cls, config: LogLinearConfig, sentences: Sequence[Sentence]) -> Self:

@@ -50,6 +50,9 @@ class Reranker:
     exponential of the score.
     """
 
+    model: ListModel
+    base_weight: float
+
     def __init__(self, model: ListModel, base_weight: float = 1.0) -> None:
         self.model, self.base_weight = model, base_weight
 

@@ -65,10 +65,10 @@ class TreeLSTM(nn.Module):
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
         self.size = size
-        self.inputs = nn.Linear(input_size, 4 * size)
-        self.neighbours = nn.ModuleList(nn.Linear(2 * size, size) for _ in (LEFT, RIGHT))
-        self.below = nn.ModuleList(nn.Linear(size, 3 * size, bias=False) for _ in (LEFT, RIGHT))
-        self.forget = nn.Linear(size, size, bias=False)
+        self.inputs: nn.Linear = nn.Linear(input_size, 4 * size)
+        self.neighbours: nn.ModuleList = nn.ModuleList(nn.Linear(2 * size, size) for _ in (LEFT, RIGHT))
+        self.below: nn.ModuleList = nn.ModuleList(nn.Linear(size, 3 * size, bias=False) for _ in (LEFT, RIGHT))
+        self.forget: nn.Linear = nn.Linear(size, size, bias=False)
 
     def forward(self, forest: Forest, nodes: Tensor) -> Tensor:
         """Return vectors ``(S, size)`` from the inputs of top nodes ``(S, input_size)``, height by height."""
@@ -113,19 +113,25 @@ class TreeNetwork(nn.Module):
         labels: the labels with vectors of their own.
     """
 
+    config: TreeNetworkConfig
+    features: Features
+    labels: Vocabulary
+    arc_head: nn.Linear
+    arc_subtree: nn.Linear
+
     def __init__(self, config: TreeNetworkConfig, features: Features, labels: Vocabulary) -> None:
         super().__init__()
         self.config, self.features, self.labels = config, features, labels
         size = config.size
-        self.encoder = encoder_kind(config.encoder).module(features)
+        self.encoder: Any = encoder_kind(config.encoder).module(features)
         read = self.encoder.output_size
-        self.words = nn.Linear(read, size)
-        self.label_vectors = nn.Embedding(len(labels), config.label_size)
-        self.trees = TreeLSTM(size + config.label_size, size)
+        self.words: nn.Linear = nn.Linear(read, size)
+        self.label_vectors: nn.Embedding = nn.Embedding(len(labels), config.label_size)
+        self.trees: TreeLSTM = TreeLSTM(size + config.label_size, size)
         self.arc_head, self.arc_subtree = nn.Linear(read, size), nn.Linear(size, size, bias=False)
-        self.distances = nn.Embedding(2 * FARTHEST + 1, size)
-        self.score = nn.Linear(size, 1, bias=False)
-        self.dropout = nn.Dropout(config.dropout)
+        self.distances: nn.Embedding = nn.Embedding(2 * FARTHEST + 1, size)
+        self.score: nn.Linear = nn.Linear(size, 1, bias=False)
+        self.dropout: nn.Dropout = nn.Dropout(config.dropout)
 
     @classmethod
     def build(cls, config: TreeNetworkConfig, sentences: Sequence[Sentence]) -> Self:

@@ -114,7 +114,9 @@ class Application:
         self._idle = asyncio.Event()
         self._idle.set()
         self._stopping = False
-        self.web = web.Application(client_max_size=self._limits.request_bytes, middlewares=[self._answer])
+        self.web: web.Application = web.Application(
+            client_max_size=self._limits.request_bytes, middlewares=[self._answer]
+        )
         self.web.add_routes(
             [
                 web.get("/process", self._process, allow_head=False),

@@ -47,12 +47,15 @@ def as_json(value: object) -> bytes:
 class Service:
     """Models by name, the default one first, the thread in which they parse, and counts of requests."""
 
+    models: dict[str, Parser | Ensemble]
+    limits: Limits
+
     def __init__(self, models: Mapping[str, Parser | Ensemble], limits: Limits | None = None) -> None:
         if not models:
             raise TreeparseError("A server needs one or more models, got none.")
         self.models, self.limits = dict(models), limits or Limits()
-        self.metrics = ServerMetrics(self.models)
-        self.queue = JobQueue(self.limits.waiting)
+        self.metrics: ServerMetrics = ServerMetrics(self.models)
+        self.queue: JobQueue = JobQueue(self.limits.waiting)
         self._parser = threading.Thread(target=self._parse_jobs, name="parser", daemon=True)
         self._long = ThreadPoolExecutor(1, "long requests")
         self._acknowledgements = [f"treeparse {installed_version()}"]

@@ -73,6 +73,9 @@ class TreeCRF(TreeDistribution):
             give values with the rounding errors of their sums, but every method ends.
     """
 
+    scores: Tensor
+    parts: Parts
+
     @checked
     def __init__(
         self,
@@ -89,7 +92,7 @@ class TreeCRF(TreeDistribution):
         self.scores, self.parts = scores, Parts((scores, *others))
         self.single_root = single_root
         super().__init__(scores.shape[:-2], scores.shape[-1:], validate_args=validate_args)
-        self.lengths = full_lengths(scores, lengths, validate=bool(self._validate_args))
+        self.lengths: Tensor = full_lengths(scores, lengths, validate=bool(self._validate_args))
         if self._validate_args:
             check_scores(scores, self.lengths)
         if others:

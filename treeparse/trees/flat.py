@@ -34,16 +34,21 @@ class FlatTrees:
         validate: whether items without a tree raise; otherwise scores may hold any values.
     """
 
+    family: Family
+    validate: bool
+
     def __init__(self, family: Family, scores: Iterable[Tensor], lengths: Tensor, *, validate: bool) -> None:
         self.family, self.validate = family, validate
-        self.shape = lengths.shape
+        self.shape: Size = lengths.shape
         with torch.enable_grad():  # cached values must have their graph even if first used without one
-            self.given = Parts([_flat(part, kind > 0, lengths.dim(), validate) for kind, part in enumerate(scores)])
-        self.arcs = self.given[0]
+            self.given: Parts = Parts(
+                [_flat(part, kind > 0, lengths.dim(), validate) for kind, part in enumerate(scores)]
+            )
+        self.arcs: Tensor = self.given[0]
         if self.arcs.is_meta:
             raise TreeparseError("Scores on the device 'meta' have no values: move the distribution to another device.")
-        self.is_plain = is_plain(self.arcs)
-        self.lengths = lengths.reshape(-1)
+        self.is_plain: bool = is_plain(self.arcs)
+        self.lengths: Tensor = lengths.reshape(-1)
 
     def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
         """Return the same trees under other scores of arcs ``(B, n+1, n+1)``; other parts keep their scores."""

@@ -18,8 +18,8 @@ class DenseValues:
     """``count`` values of each of the first P parts, ``(B, P, count)``; other parts, and parts of no tree, count 0."""
 
     def __init__(self, values: Tensor, possible: Tensor) -> None:
-        self.values = torch.where(possible.unsqueeze(-1), values, 0.0)
-        self.count = values.shape[2]
+        self.values: Tensor = torch.where(possible.unsqueeze(-1), values, 0.0)
+        self.count: int = values.shape[2]
 
     @property
     def ids(self) -> Tensor:
@@ -37,6 +37,13 @@ class DenseValues:
 
 class SparseValues:
     """``DenseValues`` as entries ``(nnz,)`` at indices ``(3, nnz)``: item, part and column. Equal indices add up."""
+
+    item: Tensor
+    part: Tensor
+    column: Tensor
+    values: Tensor
+    shape: tuple[int, int]
+    count: int
 
     def __init__(self, indices: Tensor, values: Tensor, shape: tuple[int, int], count: int) -> None:
         self.item, self.part, self.column = indices

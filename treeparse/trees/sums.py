@@ -24,6 +24,10 @@ class TreeSums:
         lengths: int64 ``(B,)``.
     """
 
+    family: Family
+    parts: Tensors
+    lengths: Tensor
+
     def __init__(self, family: Family, parts: Tensors, lengths: Tensor) -> None:
         self.family, self.parts, self.lengths = family, parts, lengths
         self.saved: Any = None  # the family's state for Hessian-vector products, or None

@@ -41,7 +41,7 @@ class Reader(ABC):
     is_text: ClassVar[bool] = True
 
     def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
+        self.options: ReaderOptions = options or ReaderOptions()
 
     @abstractmethod
     def items(self, path: Path, span: range | None = None) -> Iterator[RawSentence]:

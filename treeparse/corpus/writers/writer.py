@@ -35,7 +35,7 @@ class FileWriter(ABC):
     suffix: ClassVar[str]
 
     def __init__(self, options: WriterOptions | None = None) -> None:
-        self.options = options or WriterOptions()
+        self.options: WriterOptions = options or WriterOptions()
 
     @property
     def is_independent(self) -> bool:

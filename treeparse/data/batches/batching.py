@@ -21,6 +21,11 @@ class BucketBatchSampler(Sampler[list[int]]):
     fused kernels are compiled for each shape.
     """
 
+    max_words: int
+    max_squared: int | None
+    shuffle: bool
+    seed: int
+
     def __init__(
         self,
         lengths: Sequence[int],
@@ -35,7 +40,7 @@ class BucketBatchSampler(Sampler[list[int]]):
             raise TreeparseError(
                 f"max_words, max_squared and step must be at least 1, got {max_words}, {max_squared} and {step}."
             )
-        self.nodes = counted_nodes(lengths, step)
+        self.nodes: list[int] = counted_nodes(lengths, step)
         self.max_words, self.max_squared = max_words, max_squared
         self.shuffle, self.seed = shuffle, seed
         self.set_epoch(0)

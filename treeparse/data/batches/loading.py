@@ -21,6 +21,9 @@ class StepDataset(Dataset[ShareOfStep]):
     In a batch, the index of an unlabelled sentence is its index in the text plus the number of labelled sentences.
     """
 
+    collate: "Collate"
+    sentences: Sequence[Sentence]
+
     def __init__(self, sentences: Sequence[Sentence], collate: Collate) -> None:
         self.sentences, self.collate = sentences, collate
 

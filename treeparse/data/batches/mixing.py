@@ -102,6 +102,12 @@ class EpochSampler(Sampler[list[Item]]):
         length: returns what an unlabelled sentence counts for.
     """
 
+    lengths: Sequence[int]
+    seed: int
+    mix: TrainingMix
+    max_words: int
+    max_squared: int | None
+
     def __init__(
         self,
         lengths: Sequence[int],

@@ -35,6 +35,12 @@ class TreebankModule(LightningDataModule):
         accumulate: number of batches that a device computes in a step.
     """
 
+    train_data: StepDataset
+    dev_data: StepDataset
+    workers: int
+    start_method: str | None
+    ahead: int
+
     def __init__(
         self,
         train: Sequence[Sentence],
@@ -57,9 +63,9 @@ class TreebankModule(LightningDataModule):
         self.accumulate = accumulate
         self.workers, self.start_method, self.ahead = workers, start_method, ahead
         bounds = {"max_words": batch_words, "max_squared": batch_squared}
-        self.sampler = EpochSampler([*map(length, train)], **bounds, seed=seed, mix=mix, length=length)
+        self.sampler: EpochSampler = EpochSampler([*map(length, train)], **bounds, seed=seed, mix=mix, length=length)
         self.check = check
-        self.dev_sampler = BucketBatchSampler([*map(length, dev)], **bounds)
+        self.dev_sampler: BucketBatchSampler = BucketBatchSampler([*map(length, dev)], **bounds)
         self._train_loader: Loader | None = None
 
     def train_dataloader(self) -> Loader:

@@ -50,6 +50,11 @@ class StepSampler(Sampler[PlannedShare]):
         device: the number of this one, from 0.
     """
 
+    batches: Sampler[Any]
+    accumulate: int
+    devices: int
+    device: int
+
     def __init__(self, batches: Sampler[Any], *, accumulate: int = 1, devices: int = 1, device: int = 0) -> None:
         self.batches, self.accumulate, self.devices, self.device = batches, accumulate, devices, device
 

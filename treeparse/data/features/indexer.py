@@ -37,6 +37,10 @@ class Indexer:
         multiword_tokens: the multiword tokens of the training data, with their words; used for warnings only.
     """
 
+    features: Features
+    labels: Vocabulary
+    tags: dict[str, Vocabulary]
+
     def __init__(
         self,
         features: Features,
@@ -44,14 +48,14 @@ class Indexer:
         tags: Mapping[str, Vocabulary] = NO_TAGS,
         multiword_tokens: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self.label_names = (*labels.specials, *labels.items)
+        self.label_names: tuple[str, ...] = (*labels.specials, *labels.items)
         _check_writable("label", self.label_names)
         for vocabulary in tags.values():
             _check_writable("tag", vocabulary.items)
         check_unread(tags, features)
         self.features, self.labels, self.tags = features, labels, dict(tags)
-        self.multiword_tokens = dict(multiword_tokens)
-        self.root_label = labels.index(ROOT_LABEL) if ROOT_LABEL in labels else -1
+        self.multiword_tokens: dict[str, str] = dict(multiword_tokens)
+        self.root_label: int = labels.index(ROOT_LABEL) if ROOT_LABEL in labels else -1
 
     @classmethod
     def build(cls, sentences: Sequence[Sentence], features: Features, tags: Iterable[str] = ()) -> Self:

@@ -42,6 +42,10 @@ class LayerCache:
         TreeparseError: a part is damaged, or is no part of such a cache.
     """
 
+    folder: Path
+    layers: int
+    size: int
+
     def __init__(self, folder: Path, layers: int, size: int, dtype: CacheDtype = "float16") -> None:
         self.folder, self.layers, self.size = folder, layers, size
         self.dtype: torch.dtype = getattr(torch, dtype)
@@ -118,6 +122,9 @@ class CachedSubwords(Features):
     Such a batch has the feature ``word_layers`` (layers, B, n+1, size), 0 at the root and at padding, instead of
     subwords; features of characters and tags stay. A sentence's length does not depend on the cache.
     """
+
+    features: SubwordFeatures | SpelledSubwords
+    cache: LayerCache
 
     def __init__(self, features: SubwordFeatures | SpelledSubwords, cache: LayerCache) -> None:
         self.features, self.cache = features, cache

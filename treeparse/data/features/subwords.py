@@ -66,6 +66,12 @@ class SubwordFeatures(Features):
         overlap: the largest number of subwords that two windows share.
     """
 
+    tokenizer: dict[str, Any]
+    special: SpecialSubwords
+    limit: int
+    window: int
+    overlap: int
+
     def __init__(
         self, tokenizer: Mapping[str, Any], special: SpecialSubwords, *, limit: int, window: int = 0, overlap: int = 0
     ) -> None:
@@ -207,6 +213,9 @@ class SubwordFeatures(Features):
 
 class SpelledSubwords(Features):
     """The features of :class:`SubwordFeatures`, and those of :class:`LexicalFeatures` but its words."""
+
+    subwords: SubwordFeatures
+    lexical: LexicalFeatures
 
     def __init__(self, subwords: SubwordFeatures, lexical: LexicalFeatures) -> None:
         self.subwords, self.lexical = subwords, lexical

@@ -14,6 +14,11 @@ class Vocabulary:
     ``index`` maps a missing item to the special ``unknown``, if named, and raises otherwise.
     """
 
+    items: tuple[str, ...]
+    counts: tuple[int, ...]
+    specials: tuple[str, ...]
+    unknown: str | None
+
     def __init__(
         self,
         items: Sequence[str],
@@ -30,7 +35,7 @@ class Vocabulary:
         self._ids = {item: index for index, item in enumerate(self.items, len(self.specials))}
         if len(self._ids) != len(self.items) or len(self._special_ids) != len(self.specials):
             raise TreeparseError("A vocabulary holds the same item twice.")
-        self.unknown_id = None if unknown is None else self._special_ids[unknown]
+        self.unknown_id: int | None = None if unknown is None else self._special_ids[unknown]
 
     @classmethod
     def build(

@@ -71,6 +71,11 @@ class LexicalFeatures(Features):
     - ``upos``, ``xpos``, ``feats`` (B, n+1): those in ``tags``.
     """
 
+    words: Vocabulary
+    characters: Vocabulary
+    tags: dict[str, Vocabulary]
+    vectors: Vocabulary | None
+
     def __init__(
         self,
         words: Vocabulary,

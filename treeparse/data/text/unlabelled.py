@@ -44,6 +44,10 @@ class UnlabelledText:
         TreeparseError: a pattern matches no file, or a file cannot be read more than once.
     """
 
+    on_invalid: "Callable[[DataError], None] | None"
+    words: int
+    max_words: int
+
     def __init__(
         self,
         patterns: Sequence[str | Path],
@@ -54,7 +58,7 @@ class UnlabelledText:
     ) -> None:
         if not patterns:
             raise TreeparseError("Unlabelled text needs at least one file.")
-        self.paths = expand_paths(patterns)
+        self.paths: list[Path] = expand_paths(patterns)
         for path in self.paths:
             if not path.is_file():
                 raise TreeparseError(f"Unlabelled text is read more than once, so {path} cannot be: name a file.")

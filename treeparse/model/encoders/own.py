@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
@@ -44,7 +44,7 @@ class OwnEncoderConfig(ClassPathConfig, EncoderConfig):
 
     base = OwnEncoder
     part = "encoder"
-    supplied = ("features",)
+    supplied: ClassVar[tuple[str, ...]] = ("features",)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ from treeparse.trees import LabeledCRF, LabeledDistribution
 class UnfitSentenceError(TreeparseError):
     """A sentence that no tree fits, or that has an unknown label; ``index`` is its index in the list, from 0."""
 
+    problem: str
+    index: int
+
     def __init__(self, problem: str, index: int) -> None:
         self.problem, self.index = problem, index
         super().__init__(f"Sentence {index} (counted from 0): {problem}.")

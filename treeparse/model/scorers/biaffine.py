@@ -51,11 +51,11 @@ class BiaffineScorer(EncoderScorer):
         super().__init__(encoder)
         self.root_label = root_label
         sizes = arc_size, arc_size, label_size, label_size, *[part_size] * (ROLES * len(parts))
-        self.projections = Projections(encoder.output_size, sizes, dropout)
-        self.arcs = ArcBiaffine(arc_size)
-        self.labels = LabelBiaffine(label_size, labels)
-        self.tags = TagScorer(encoder.output_size, tags)
-        self.parts = nn.ModuleDict({name: PartTrilinear(part_size) for name in parts})
+        self.projections: Projections = Projections(encoder.output_size, sizes, dropout)
+        self.arcs: ArcBiaffine = ArcBiaffine(arc_size)
+        self.labels: LabelBiaffine = LabelBiaffine(label_size, labels)
+        self.tags: TagScorer = TagScorer(encoder.output_size, tags)
+        self.parts: nn.ModuleDict = nn.ModuleDict({name: PartTrilinear(part_size) for name in parts})
 
     def forward(self, batch: Batch) -> ScorerOutput:
         nodes = self.encoder(batch)

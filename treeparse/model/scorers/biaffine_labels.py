@@ -1,5 +1,6 @@
 """Log probabilities of labels given their arcs, computed on demand from the vectors of an arc's two ends."""
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 import torch
@@ -24,17 +25,22 @@ class BiaffineLabels:
         root_label: index of the label of arcs from the root, -1 if no label is reserved for them.
     """
 
-    bound = 0.0
+    vectors: LabelVectors
+    root_label: int
+    dtype: torch.dtype
+    device: torch.device
+
+    bound: float | None = 0.0
     resolution = torch.finfo(torch.float32).eps
 
     def __init__(self, vectors: LabelVectors, root_label: int) -> None:
         self.vectors, self.root_label = vectors, root_label
-        self.count = vectors.biaffine.heads.out_features
+        self.count: int = vectors.biaffine.heads.out_features
         items, nodes, _ = vectors.heads.shape
-        self.shape = Size((items, nodes, nodes, self.count))
+        self.shape: Size = Size((items, nodes, nodes, self.count))
         self.dtype, self.device = vectors.heads.dtype, vectors.heads.device
-        self.requires_grad = torch.is_grad_enabled() and vectors.biaffine.weight.requires_grad
-        self.support = ("root", root_label, self.count)
+        self.requires_grad: bool = torch.is_grad_enabled() and vectors.biaffine.weight.requires_grad
+        self.support: Hashable = ("root", root_label, self.count)
         self._terms: PairTerms | None = None  # of all arcs, with gradients
         self._cache = ArcRows(self.shape, self._look_up, self._step)
 

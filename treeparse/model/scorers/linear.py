@@ -46,6 +46,10 @@ class LinearScorer(Scorer):
         kinds: the names of the kinds of part besides arcs.
     """
 
+    templates: Mapping[str, Sequence[Template]]
+    kinds: tuple[str, ...]
+    root_label: int
+
     def __init__(
         self,
         templates: Mapping[str, Sequence[Template]],
@@ -59,10 +63,10 @@ class LinearScorer(Scorer):
     ) -> None:
         super().__init__()
         self.templates, self.kinds, self.root_label = templates, tuple(kinds), root_label
-        self.arrays = {kind: as_arrays(each, attributes, kind) for kind, each in templates.items()}
-        self.parts = nn.Parameter(torch.zeros(2**bits, dtype=SAVED), requires_grad=False)
-        self.labels = nn.Parameter(torch.zeros(2**label_bits, labels, dtype=SAVED), requires_grad=False)
-        self.scales = nn.Parameter(torch.ones(2), requires_grad=False)
+        self.arrays: dict[str, Any] = {kind: as_arrays(each, attributes, kind) for kind, each in templates.items()}
+        self.parts: nn.Parameter = nn.Parameter(torch.zeros(2**bits, dtype=SAVED), requires_grad=False)
+        self.labels: nn.Parameter = nn.Parameter(torch.zeros(2**label_bits, labels, dtype=SAVED), requires_grad=False)
+        self.scales: nn.Parameter = nn.Parameter(torch.ones(2), requires_grad=False)
 
     def forward(self, batch: Batch) -> ScorerOutput:
         scale_of_parts, scale_of_labels = self.scales.tolist()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
@@ -32,7 +32,7 @@ class OwnScorerConfig(ClassPathConfig, ScorerConfig):
 
     base = OwnScorer
     part = "scorer"
-    supplied = ("encoder", "indexer")
+    supplied: ClassVar[tuple[str, ...]] = ("encoder", "indexer")
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,16 @@
 """Generalised expectation criteria: training by expected shares of a text's arcs instead of trees."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
-from treeparse.objectives.objective import Objective, check_choice
+from treeparse.objectives.objective import Data, Objective, check_choice
 from treeparse.trees import LabeledCRF
 
-from .constraint import Target
+from .constraint import Constraint, Target
 from .matches import ConstraintMatches
 
 Penalty = Literal["squared", "kl"]
@@ -37,7 +37,7 @@ class GeneralizedExpectation(Objective):
             the target.
     """
 
-    data = "all"
+    data: ClassVar[Data] = "all"
     numerators: Tensor
     denominators: Tensor
 
@@ -47,7 +47,7 @@ class GeneralizedExpectation(Objective):
             raise TreeparseError(f"memory must be a number that is at least 0 and below 1, got {memory}.")
         from .files import read_constraints  # which needs PyYAML
 
-        self.constraints = read_constraints(constraints)
+        self.constraints: tuple[Constraint, ...] = read_constraints(constraints)
         self.penalty: Penalty = check_choice("penalty", penalty, Penalty)
         self.memory = memory
         for name in ("numerators", "denominators"):

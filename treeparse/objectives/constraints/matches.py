@@ -13,6 +13,7 @@ from treeparse.sentence import EMPTY, Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums
+from treeparse.trees.labels.scores import FlatLabels
 
 from .constraint import Constraint, WordSet
 
@@ -33,11 +34,16 @@ class ConstraintMatches:
             labels that the model does not have.
     """
 
+    trees: FlatTrees
+    labels: FlatLabels
+    plain: Tensor
+    labelled: Tensor
+
     def __init__(self, constraints: Sequence[Constraint], distribution: LabeledCRF, batch: Batch) -> None:
         self.trees, self.labels = distribution.arcs.flat, distribution.labels
         nodes = _Nodes(constraints, batch)
         dependents = [nodes.of(constraint.dependent) & batch.word_mask() for constraint in constraints]
-        self.counts = torch.stack([each.sum(-1) for each in dependents], -1).double()  # (B, R), of dependents
+        self.counts: Tensor = torch.stack([each.sum(-1) for each in dependents], -1).double()  # (B, R), of dependents
         pairs = zip(constraints, dependents, strict=True)
         matching = [_arcs(each, nodes.of(each.head), own, self.trees.is_arc) for each, own in pairs]
         column = torch.arange(len(matching), device=self.counts.device).repeat_interleave(

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
-from treeparse.objectives.objective import Objective
+from treeparse.objectives.objective import Data, Objective
 from treeparse.trees import LabeledCRF
 
 from .constraint import Constraint
@@ -42,7 +42,10 @@ class PosteriorRegularization(Objective):
             ends once shares are right to 1e-7.
     """
 
-    data = "all"
+    slack: float
+    most_steps: int
+
+    data: ClassVar[Data] = "all"
 
     def __init__(self, constraints: str, slack: float = 0.01, most_steps: int = 50) -> None:
         super().__init__()
@@ -52,7 +55,7 @@ class PosteriorRegularization(Objective):
             raise TreeparseError(f"most_steps must be at least 1, got {most_steps}.")
         from .files import read_constraints  # which needs PyYAML
 
-        self.constraints = read_constraints(constraints)
+        self.constraints: tuple[Constraint, ...] = read_constraints(constraints)
         self.slack, self.most_steps = slack, most_steps
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:

@@ -25,6 +25,7 @@ from treeparse.names import Algorithm
 from treeparse.training.linear.vectors import differences, gradients, tree_cells, vector_scores
 from treeparse.training.settings.config import LinearLearningConfig
 from treeparse.trees import TreeCRF
+from treeparse.trees.parts import PartKind
 from treeparse.trees.tree_kinds import part_kinds
 
 LEAST_GRADIENT = 1e-3  # of a part whose features log-linear learning updates
@@ -59,15 +60,22 @@ class LinearLearner:
         sums: for each of them, the sum of changes times their steps, float64.
     """
 
+    parser: Parser
+    scorer: LinearScorer
+    config: LinearLearningConfig
+
     def __init__(self, parser: Parser, config: LinearLearningConfig) -> None:
         scorer = parser.scorer
         assert isinstance(scorer, LinearScorer)
         self.parser, self.scorer, self.config = parser, scorer, config
-        self.step, self.rate = 1, config.rate
-        self.kinds = part_kinds(parser.config.trees)
+        self.step: int = 1
+        self.rate: float = config.rate
+        self.kinds: tuple[PartKind, ...] = part_kinds(parser.config.trees)
         parts, labels = scorer.weights()
-        self.weights = {"parts": parts, "labels": labels}
-        self.sums = {name: torch.zeros(each.shape, dtype=torch.float64) for name, each in self.weights.items()}
+        self.weights: dict[str, Tensor] = {"parts": parts, "labels": labels}
+        self.sums: dict[str, Tensor] = {
+            name: torch.zeros(each.shape, dtype=torch.float64) for name, each in self.weights.items()
+        }
         self._scratch = np.zeros(len(parts), np.float32)
 
     @torch.no_grad()
@@ -94,7 +102,7 @@ class LinearLearner:
 
     def start_epoch(self, epoch: int) -> None:
         """Set the rate of an epoch, counted from 1."""
-        self.rate = self.config.rate / epoch**0.5
+        self.rate: float = self.config.rate / epoch**0.5
 
     def _scored(self, batch: Batch) -> Scored:
         scores = self.scorer.scores(batch, WeightTable(self.weights["parts"].numpy()))

@@ -111,6 +111,15 @@ class ParserModule(pl.LightningModule):
         processes: the processes that train the same parser, each on its share of every step.
     """
 
+    name_of: Callable[[int], str]
+    parser: Parser
+    objective: Objective
+    config: ResolvedOptimization
+    seed: int
+    scores: AttachmentScores
+    tag_scores: TagScores
+    dev_sentences: Sequence[Sentence]
+
     def __init__(
         self,
         parser: Parser,
@@ -126,11 +135,13 @@ class ParserModule(pl.LightningModule):
         self.automatic_optimization = False  # Lightning would weigh a step's batches alike, whatever their words
         self.processes = processes
         self.parser, self.objective, self.config, self.seed = parser, objective, config, seed
-        self.learning = nn.ModuleList([parser, objective])
-        self.average = None if config.average_decay is None else MovingAverage(parser, config.average_decay)
+        self.learning: nn.ModuleList = nn.ModuleList([parser, objective])
+        self.average: MovingAverage | None = (
+            None if config.average_decay is None else MovingAverage(parser, config.average_decay)
+        )
         self.scores, self.tag_scores = AttachmentScores(), TagScores()
         self.dev_sentences, self.name_of = dev, name_of
-        self.step = 0
+        self.step: int = 0
         self._numbers = FiniteNumbers(self._failed)
         self._optimizer_state: dict | None = None
         self._start_record()

@@ -23,12 +23,14 @@ PARSING_SPEED = 2.5  # words a second of parsing, as a multiple of training's
 class RunBar(pl.Callback):
     """A progress bar over all steps of the run, with the remaining time; training removes it at its end."""
 
+    work: Workload
+
     def __init__(self, work: Workload) -> None:
         self.work, self.shown = work, -math.inf
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         done = self.work.steps_per_epoch * trainer.current_epoch
-        self.bar = Bar(self.work.steps, stream=sys.stdout, hidden=False, initial=done, unit="step")
+        self.bar: Bar = Bar(self.work.steps, stream=sys.stdout, hidden=False, initial=done, unit="step")
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         epochs_left = self.work.epochs - trainer.current_epoch
@@ -40,7 +42,7 @@ class RunBar(pl.Callback):
         self.bar.set_description(f"epoch {trainer.current_epoch + 1}/{self.work.epochs}", refresh=False)
         if time.monotonic() - self.shown >= SHOWN_EVERY:
             self.bar.set_postfix(loss=f"{pl_module.mean_loss:.3f}", refresh=False)
-            self.shown = time.monotonic()
+            self.shown: float = time.monotonic()
         self.bar.update()
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -56,11 +58,15 @@ class RunBar(pl.Callback):
 class Announcement(pl.Callback):
     """Announces the size of the run, and about how long it will take, after a few timed steps."""
 
+    work: Workload
+    console: Console
+
     FIRST, LAST = 3, 13  # the timed steps: the first steps compile kernels
 
     def __init__(self, work: Workload, console: Console) -> None:
         self.work, self.console = work, console
-        self.steps = self.words = 0
+        self.steps: int = 0
+        self.words: int = 0
         self.started = 0.0
 
     def on_train_batch_end(
@@ -70,7 +76,7 @@ class Announcement(pl.Callback):
         if self.steps in (self.FIRST, self.LAST) and pl_module.device.type == "cuda":
             torch.cuda.synchronize(pl_module.device)
         if self.steps == self.FIRST:
-            self.started = time.perf_counter()
+            self.started: float = time.perf_counter()
         elif self.FIRST < self.steps <= self.LAST:
             self.words += batch.num_words * self.work.processes
         if self.steps == self.LAST:

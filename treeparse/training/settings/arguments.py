@@ -70,9 +70,9 @@ class Keys:
     """
 
     def __init__(self, defaults: Namespace, lists: Iterable[str] = ()) -> None:
-        self.lists = set(lists)
-        self.leaves = set(defaults.keys()) - {"config"}
-        self.sections = set(defaults.keys(branches=True)) - self.leaves - {"config"} | {"objective"}
+        self.lists: set[str] = set(lists)
+        self.leaves: set[str] = set(defaults.keys()) - {"config"}
+        self.sections: set[str] = set(defaults.keys(branches=True)) - self.leaves - {"config"} | {"objective"}
 
     def check(self, key: str, *, dashes: str = "") -> None:
         """Raise for a key that does not exist; keys within the value of a setting are left to its type."""

@@ -210,7 +210,7 @@ class LiveStorage(TorchDispatchMode):
         if self._total > self.peak:
             self._sizes = {reference: size for reference, size in self._sizes.items() if not reference.expired()}
             self._total = sum(self._sizes.values())
-            self.peak = max(self.peak, self._total)
+            self.peak: int = max(self.peak, self._total)
         return result
 
 

@@ -36,15 +36,15 @@ class RunDirectory:
     """The files of one run."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.config = self.path / "config.yaml"
-        self.metrics = self.path / "metrics.csv"
-        self.tensorboard = self.path / "tensorboard"
-        self.model = self.path / RUN_MODEL
-        self.checkpoints = self.path / RUN_CHECKPOINTS
-        self.parser = self.checkpoints / "parser.json"
-        self.state = self.checkpoints / "last.ckpt"
-        self.provenance = self.path / "origin.json"
+        self.path: Path = Path(path)
+        self.config: Path = self.path / "config.yaml"
+        self.metrics: Path = self.path / "metrics.csv"
+        self.tensorboard: Path = self.path / "tensorboard"
+        self.model: Path = self.path / RUN_MODEL
+        self.checkpoints: Path = self.path / RUN_CHECKPOINTS
+        self.parser: Path = self.checkpoints / "parser.json"
+        self.state: Path = self.checkpoints / "last.ckpt"
+        self.provenance: Path = self.path / "origin.json"
 
     def holds_run(self) -> bool:
         """Return whether a run began here."""

@@ -29,7 +29,7 @@ class Plain:
     derivative of a 0 is finite and has no effect.
     """
 
-    zero = 0.0
+    zero: float = 0.0
 
     def __init__(self, arcs: Arcs) -> None:
         self.arcs = arcs
@@ -115,7 +115,7 @@ class PlainDual(Plain):
 class Log(Plain):
     """Logarithms."""
 
-    zero = -torch.inf
+    zero: float = -torch.inf
 
     def load(self) -> Tensor:
         return self.arcs.log_weights.clone()

@@ -1,5 +1,6 @@
 """All dependency trees, crossing arcs included: by the compiled kernels, or with sums in torch operations."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from treeparse.kernels.sums import conditionals, elimination, hessian
 from treeparse.kernels.sums.code_lengths_by_elimination import code_lengths
 from treeparse.trees.families import dense
 from treeparse.trees.families.arrays import floats, integers, run, tensors
-from treeparse.trees.families.family import Method, Tensors
+from treeparse.trees.families.family import KBest, Method, Tensors
 from treeparse.trees.families.kernel_family import METHODS, KernelFamily, KernelFunctions
 
 MOST_SAVED = 2**25  # numbers, 256 MiB
@@ -51,7 +52,7 @@ class Nonprojective(KernelFamily):
     name: ClassVar[str] = "nonprojective"
     saves_for_hessian: ClassVar[bool] = True
     has_code_lengths: ClassVar[bool] = True
-    functions = KernelFunctions(
+    functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=elimination.log_partition,
         log_partition_and_marginals=elimination.log_partition_and_marginals,
         hessian_vector_product=hessian.hessian_vector_product,
@@ -60,8 +61,12 @@ class Nonprojective(KernelFamily):
         are_trees=arborescence.are_trees,
         sample=_sample,
     )
-    drawing = _sample, elimination.log_partition, without_replacement.sample_distinct_trees
-    list_of_best = NonprojectiveKBest
+    drawing: ClassVar[tuple[Callable[..., Any], ...]] = (
+        _sample,
+        elimination.log_partition,
+        without_replacement.sample_distinct_trees,
+    )
+    list_of_best: ClassVar[Callable[..., KBest]] = NonprojectiveKBest
 
     def sums_saved_for_hessian(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors, Any]:
         """The saved state is the elimination, three matrices an item; of large batches nothing is saved."""

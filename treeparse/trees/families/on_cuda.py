@@ -39,7 +39,7 @@ class NonprojectiveOnCuda(_OnCuda, Nonprojective):
     """All dependency trees, crossing arcs included; different trees by the beam unless a method is named."""
 
     saves_for_hessian: ClassVar[bool] = False
-    functions = KernelFunctions(
+    functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=nonprojective.log_partition,
         log_partition_and_marginals=nonprojective.log_partition_and_marginals,
         hessian_vector_product=nonprojective.hessian_vector_product,
@@ -58,7 +58,7 @@ class NonprojectiveOnCuda(_OnCuda, Nonprojective):
 class ProjectiveOnCuda(_OnCuda, Projective):
     """Dependency trees without crossing arcs; different trees by the CPU's kernels."""
 
-    functions = KernelFunctions(
+    functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=projective.log_partition,
         log_partition_and_marginals=projective.log_partition_and_marginals,
         hessian_vector_product=projective.hessian_vector_product,

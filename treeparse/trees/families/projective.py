@@ -1,5 +1,6 @@
 """Dependency trees without crossing arcs, by the compiled kernels."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
 from treeparse.kernels.sums.code_lengths_of_spans import code_lengths
 from treeparse.trees.families.arrays import run
-from treeparse.trees.families.family import Tensors
+from treeparse.trees.families.family import KBest, Tensors
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 
 
@@ -30,7 +31,7 @@ class Projective(KernelFamily):
     crossing: ClassVar[bool] = False
     name: ClassVar[str] = "projective"
     has_code_lengths: ClassVar[bool] = True
-    functions = KernelFunctions(
+    functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=inside_outside.log_partition,
         log_partition_and_marginals=inside_outside.log_partition_and_marginals,
         hessian_vector_product=inside_outside.hessian_vector_product,
@@ -39,8 +40,12 @@ class Projective(KernelFamily):
         are_trees=eisner.are_projective_trees,
         sample=_sample,
     )
-    drawing = _sample, inside_outside.log_partition, partial(without_replacement.sample_distinct_trees, projective=True)
-    list_of_best = ProjectiveKBest
+    drawing: ClassVar[tuple[Callable[..., Any], ...]] = (
+        _sample,
+        inside_outside.log_partition,
+        partial(without_replacement.sample_distinct_trees, projective=True),
+    )
+    list_of_best: ClassVar[Callable[..., KBest]] = ProjectiveKBest
 
     def code_lengths(self, parts: Tensors, others: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
         values, *derivatives = run(code_lengths, *parts, *others, lengths, single_root=self.single_root)

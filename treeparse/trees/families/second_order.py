@@ -1,5 +1,6 @@
 """Dependency trees that score parts of several arcs, by the compiled kernels."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -60,7 +61,7 @@ class ProjectiveSiblings(_ProjectiveParts):
 
     name: ClassVar[str] = "sibling"
     kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
-    functions = KernelFunctions(
+    functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=sums_with_siblings.log_partition,
         log_partition_and_marginals=sums_with_siblings.log_partition_and_marginals,
         hessian_vector_product=sums_with_siblings.hessian_vector_product,
@@ -69,8 +70,8 @@ class ProjectiveSiblings(_ProjectiveParts):
         are_trees=are_projective_trees,
         sample=_sample,
     )
-    drawing = _sample, sums_with_siblings.log_partition, _draw_distinct
-    list_of_best = staticmethod(_list)
+    drawing: ClassVar[tuple[Callable[..., Any], ...]] = _sample, sums_with_siblings.log_partition, _draw_distinct
+    list_of_best: ClassVar[Callable[..., KBest]] = staticmethod(_list)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class ProjectiveGrandparents(_ProjectiveParts):
 
     name: ClassVar[str] = "second-order"
     kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS, GRANDPARENTS)
-    functions = KernelFunctions(
+    functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=sums_with_grandparents.log_partition,
         log_partition_and_marginals=sums_with_grandparents.log_partition_and_marginals,
         hessian_vector_product=sums_with_grandparents.hessian_vector_product,
@@ -88,8 +89,8 @@ class ProjectiveGrandparents(_ProjectiveParts):
         are_trees=are_projective_trees,
         sample=_sample,
     )
-    drawing = _sample, sums_with_grandparents.log_partition, _draw_distinct
-    list_of_best = staticmethod(_list)
+    drawing: ClassVar[tuple[Callable[..., Any], ...]] = _sample, sums_with_grandparents.log_partition, _draw_distinct
+    list_of_best: ClassVar[Callable[..., KBest]] = staticmethod(_list)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from treeparse.batch import readable_without_sync
@@ -57,10 +58,12 @@ class LabeledKBest:
             self._trees.extend(min(count, max(FIRST_TREES, 2 * listed)), threads=threads)
             self._add_arcs(self._trees.heads[:, listed:])
         trees = self._labeled.trees[..., None]
-        self.heads = np.where(trees >= 0, np.take_along_axis(self._trees.heads, trees.clip(0), 1), -1)
+        self.heads: NDArray[np.int64] = np.where(
+            trees >= 0, np.take_along_axis(self._trees.heads, trees.clip(0), 1), -1
+        )
         rows = np.take_along_axis(self._rows_of_trees, trees.clip(0), 1)
         is_word = self.heads >= 0
-        self.labels = np.full(self.heads.shape, -1)
+        self.labels: NDArray[np.int64] = np.full(self.heads.shape, -1)
         self.labels[is_word] = self._labels[rows[is_word], self._labeled.ranks[is_word]]
 
     def _add_arcs(self, heads: IntArray) -> None:
@@ -94,6 +97,10 @@ class BestLabeled:
         labels: the label scores.
         validate: whether items without a tree raise.
     """
+
+    trees: FlatTrees
+    labels: FlatLabels
+    validate: bool
 
     def __init__(self, trees: FlatTrees, labels: FlatLabels, *, validate: bool) -> None:
         self.trees, self.labels, self.validate = trees, labels, validate

@@ -1,6 +1,6 @@
 """Combine several distributions over labelled trees into one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import torch
 from torch import Tensor
@@ -62,6 +62,8 @@ def product_of_arcs(distributions: Sequence[LabeledCRF]) -> LabeledCRF:
 class LabelLogProbs(ChangedLabels):
     """Log probabilities of labels given their arcs, in float64."""
 
+    dtype: torch.dtype
+
     def __init__(self, source: LabelSource) -> None:
         super().__init__(source)
         self.dtype, self.bound, self.support = torch.float64, 0.0, source.support
@@ -79,17 +81,20 @@ class LabelLogProbs(ChangedLabels):
 class LabelMean:
     """The mean of the label scores of several sources, in float64; -inf for a label that one of them forbids."""
 
-    dtype = torch.float64
+    shape: torch.Size
+    device: torch.device
+
+    dtype: torch.dtype = torch.float64
 
     def __init__(self, sources: Sequence[LabelSource]) -> None:
-        self.sources = tuple(sources)
+        self.sources: tuple[LabelSource, ...] = tuple(sources)
         self.shape, self.device = sources[0].shape, sources[0].device
-        self.requires_grad = any(source.requires_grad for source in sources)
-        self.resolution = max(source.resolution for source in sources)
+        self.requires_grad: bool = any(source.requires_grad for source in sources)
+        self.resolution: float = max(source.resolution for source in sources)
         bounds = [source.bound for source in sources if source.bound is not None]
-        self.bound = sum(bounds) / len(sources) if len(bounds) == len(sources) else None
+        self.bound: float | None = sum(bounds) / len(sources) if len(bounds) == len(sources) else None
         supports = tuple(source.support for source in sources)
-        self.support = None if None in supports else supports
+        self.support: Hashable | None = None if None in supports else supports
 
     def from_heads(self, first: int, last: int) -> Tensor:
         return self._mean(lambda source: source.from_heads(first, last).double())

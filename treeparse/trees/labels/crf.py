@@ -67,6 +67,11 @@ class LabeledCRF(TreeDistribution):
         NoTreeError: as the base does.
     """
 
+    base: TreeCRF
+    label_scores: Tensor | LabelSource
+    scores: Tensor
+    lengths: Tensor
+
     has_labels = True
 
     @checked

@@ -20,6 +20,10 @@ class FlatLabeledTrees:
         labels: the label scores.
     """
 
+    base: FlatTrees
+    arcs: FlatTrees
+    labels: FlatLabels
+
     def __init__(self, base: FlatTrees, arcs: FlatTrees, labels: FlatLabels) -> None:
         self.base, self.arcs, self.labels = base, arcs, labels
 
@@ -94,11 +98,15 @@ class LabelValues:
         marginals: float64 probabilities of arcs ``(B, n+1, n+1)``.
     """
 
+    labels: FlatLabels
+    marginals: Tensor
+    count: int
+
     def __init__(self, values: Tensor, labels: FlatLabels, marginals: Tensor) -> None:
         self.labels, self.marginals = labels, marginals
         values, self.count = full_values(values, labels.source.shape)
-        self.is_sparse = values.layout == torch.sparse_coo
-        self.values = values if self.is_sparse else values.reshape(*marginals.shape, labels.count, self.count)
+        self.is_sparse: bool = values.layout == torch.sparse_coo
+        self.values: Tensor = values if self.is_sparse else values.reshape(*marginals.shape, labels.count, self.count)
 
     @cached_property
     def over_arcs(self) -> PartValues:

@@ -41,9 +41,12 @@ class Mixture:
         TreeparseError: as :func:`check_alike` does, and for weights of another shape.
     """
 
+    shape: Size
+    device: torch.device
+
     @checked
     def __init__(self, components: Sequence[LabeledCRF], log_weights: Tensor | None = None) -> None:
-        self.components = check_alike(components)
+        self.components: tuple[LabeledCRF, ...] = check_alike(components)
         first = self.components[0]
         self.shape, self.device = first.shape, first.device
         shape = (len(self.components), *first.batch_shape)
@@ -53,7 +56,7 @@ class Mixture:
                 f"The log weights of a mixture must have the shape (components, *batch), here {shape}, got "
                 f"{tuple(weights.shape)}: {BROADCASTING}."
             )
-        self.log_weights = weights.double().expand(shape).log_softmax(0)
+        self.log_weights: Tensor = weights.double().expand(shape).log_softmax(0)
 
     def as_crf(self, purpose: str) -> LabeledCRF:
         """Raise, because a tree's log probability is not a sum over its arcs; ``purpose``, a plural, begins the error.
@@ -223,8 +226,13 @@ class MixtureLabels:
         marginals: ``(B, n+1, n+1)`` for each component, the arcs' marginals times the component's weight.
     """
 
-    dtype = torch.float64
-    bound = 0.0
+    sources: tuple[LabelSource, ...]
+    marginals: tuple[Tensor, ...]
+    shape: Size
+    device: torch.device
+
+    dtype: torch.dtype = torch.float64
+    bound: float | None = 0.0
     support = None
     requires_grad = False
 
@@ -232,7 +240,7 @@ class MixtureLabels:
     def __init__(self, sources: Sequence[LabelSource], marginals: Sequence[Tensor]) -> None:
         self.sources, self.marginals = tuple(sources), tuple(marginals)
         self.shape, self.device = sources[0].shape, sources[0].device
-        self.resolution = max(source.resolution for source in sources)
+        self.resolution: float = max(source.resolution for source in sources)
 
     def from_heads(self, first: int, last: int) -> Tensor:
         return self._mixed(

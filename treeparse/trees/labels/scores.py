@@ -23,9 +23,12 @@ class FlatLabels:
         is_arc: which arcs may be in a tree, ``(B, n+1, n+1)`` bool.
     """
 
+    source: LabelSource
+    is_arc: Tensor
+
     def __init__(self, source: LabelSource, is_arc: Tensor) -> None:
         self.source, self.is_arc = source, is_arc
-        self.count = source.shape[-1]
+        self.count: int = source.shape[-1]
 
     @property
     def device(self) -> torch.device:

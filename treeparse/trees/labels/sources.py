@@ -77,6 +77,12 @@ class LabelSource(Protocol):
 class LabelTensor:
     """Label scores that are a tensor ``(*batch, n+1, n+1, L)``."""
 
+    values: Tensor
+    shape: Size
+    dtype: torch.dtype
+    device: torch.device
+    requires_grad: bool
+
     bound = support = None
     resolution = FLOAT64
 
@@ -84,7 +90,7 @@ class LabelTensor:
         self.values, self.shape = values, values.shape
         self.dtype, self.device, self.requires_grad = values.dtype, values.device, values.requires_grad
         with torch.enable_grad():  # the flat scores must have a graph even if first used without one
-            self.flat = values if values.dim() == 4 else values.reshape(-1, *values.shape[-3:])
+            self.flat: Tensor = values if values.dim() == 4 else values.reshape(-1, *values.shape[-3:])
 
     def from_heads(self, first: int, last: int) -> Tensor:
         return self.flat[:, first:last]
@@ -107,6 +113,13 @@ class LabelTensor:
 
 class ChangedLabels:
     """A source that changes the label scores of another one when they are read; ``support`` is unknown by default."""
+
+    shape: Size
+    dtype: torch.dtype
+    device: torch.device
+    requires_grad: bool
+    bound: float | None
+    resolution: float
 
     support: Hashable | None = None
 
@@ -243,6 +256,9 @@ class LabelsOfItems(ChangedLabels):
         items: ``(I,)`` indices into its flat batch.
     """
 
+    items: Tensor
+    shape: Size
+
     def __init__(self, source: LabelSource, items: Tensor) -> None:
         super().__init__(source)
         self.items, self.shape = items, Size((len(items), *source.shape[-3:]))
@@ -266,6 +282,9 @@ class LabelsOfItems(ChangedLabels):
 class LabelsDetached(ChangedLabels):
     """Label scores as constants for autograd."""
 
+    requires_grad: bool
+    support: Hashable | None
+
     def __init__(self, source: LabelSource) -> None:
         super().__init__(source)
         self.requires_grad, self.support = False, source.support
@@ -288,8 +307,8 @@ class LabelsReordered(ChangedLabels):
 
     def __init__(self, source: LabelSource, indices: Sequence[int]) -> None:
         super().__init__(source)
-        self.indices = torch.tensor(indices, device=source.device)
-        self.shape = Size((*source.shape[:-1], len(indices)))
+        self.indices: Tensor = torch.tensor(indices, device=source.device)
+        self.shape: Size = Size((*source.shape[:-1], len(indices)))
         self.support = None if source.support is None else (source.support, frozenset(enumerate(indices)))
 
     def change(self, scores: Tensor) -> Tensor:
@@ -304,10 +323,14 @@ class LabelsReordered(ChangedLabels):
 class LabelsScaled(ChangedLabels):
     """Label scores times a factor above 0, in float64."""
 
+    factor: float
+    dtype: torch.dtype
+    support: Hashable | None
+
     def __init__(self, source: LabelSource, factor: float) -> None:
         super().__init__(source)
         self.factor, self.dtype, self.support = factor, torch.float64, source.support
-        self.bound = None if source.bound is None else source.bound * factor
+        self.bound: float | None = None if source.bound is None else source.bound * factor
 
     def change(self, scores: Tensor) -> Tensor:
         return scores.double() * self.factor

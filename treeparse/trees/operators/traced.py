@@ -36,6 +36,9 @@ class TracedFamily:
 class TracedSums:
     """The differentiable sums of one flat batch, as ``TreeSums`` has them."""
 
+    parts: tuple[Tensor, ...]
+    lengths: Tensor
+
     def __init__(self, family: Family, parts: Tensors, lengths: Tensor) -> None:
         self.parts, self.lengths, self._trees = tuple(parts), lengths, (name_of(family), family.single_root)
 
