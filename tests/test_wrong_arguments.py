@@ -31,7 +31,7 @@ CLASSES = (
 @pytest.mark.parametrize("call", CALLS, ids=[call.name for call in CALLS])
 def test_right_arguments_are_taken(call: Call) -> None:
     if call.name != "from_pretrained":  # of a folder that there is not
-        call.function(**call.arguments)
+        assert call.function(**call.arguments) is not None
 
 
 def test_every_function_that_is_tried_checks_its_arguments() -> None:

@@ -2,18 +2,16 @@
 
 import sys
 
-from treeparse.errors import missing_package
+from treeparse.errors import MissingPackageError, naming_missing_packages
 
 
 def main() -> int:
     """Run the command; say in a sentence which package it lacks, if one is not installed."""
     try:
-        from treeparse.cli.main import main as command
-    except ModuleNotFoundError as error:
-        missing = missing_package(error, "The command treeparse")
-        if missing is error:
-            raise
-        print(f"treeparse: error: {missing}", file=sys.stderr)
+        with naming_missing_packages("The command treeparse"):
+            from treeparse.cli.main import main as command
+    except MissingPackageError as error:
+        print(f"treeparse: error: {error}", file=sys.stderr)
         return 2
     return command()
 

@@ -6,7 +6,7 @@ from collections import abc
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 import numpy as np
 import torch
@@ -85,7 +85,7 @@ def _kind_of(hint: Any) -> Kind | None:
         return SIMPLE[hint]
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
-        return Kind(lambda value: _is_dense(value) or _is_sparse(value), "a tensor")
+        return Kind(lambda value: is_dense(value) or _is_sparse(value), "a tensor")
     if origin is typing.Literal:
         return SIMPLE[str]  # the function knows the names
     if origin in (typing.Union, UnionType):
@@ -102,9 +102,7 @@ def _kind_of(hint: Any) -> Kind | None:
         return Kind(lambda value: isinstance(value, abc.Iterable) and getattr(value, "ndim", 1) == 1, "a sequence")
     if origin is tuple:
         return Kind(lambda value: isinstance(value, abc.Iterable) and not isinstance(value, str | bytes), "a sequence")
-    if getattr(
-        hint, "_is_runtime_protocol", False
-    ):  # which nested tensors, asked for a shape, would answer by an error
+    if getattr(hint, "_is_runtime_protocol", False):  # nested tensors raise where a protocol asks for their shape
         return Kind(lambda value: not isinstance(value, Tensor) and isinstance(value, hint), f"a {hint.__name__}")
     if inspect.isclass(hint) and not getattr(hint, "_is_protocol", False):
         return Kind(lambda value: isinstance(value, hint), f"a {hint.__name__}")
@@ -120,7 +118,7 @@ def _any_of(tests: list[Callable[[Any], bool]]) -> Callable[[Any], bool]:
 
 
 def _sequence_of(kind: Kind | None) -> Kind:
-    words = "a sequence" if kind is None else f"a sequence of which each is {kind.words}"
+    words = "a sequence" if kind is None else f"a sequence (each item {kind.words})"
 
     def accepts(values: Any) -> bool:
         if not isinstance(values, Sequence) or isinstance(values, str | bytes):
@@ -130,7 +128,8 @@ def _sequence_of(kind: Kind | None) -> Kind:
     return Kind(accepts, words)
 
 
-def _is_dense(value: Any) -> bool:
+def is_dense(value: Any) -> TypeGuard[Tensor]:
+    """Whether a value is a tensor whose entries all stand in memory, and are plain numbers."""
     return (
         isinstance(value, Tensor) and value.layout is torch.strided and not value.is_nested and not value.is_quantized
     )
@@ -155,7 +154,7 @@ def _is_number(value: Any) -> bool:
 SIMPLE: dict[Any, Kind | None] = {
     Any: None,
     NoneType: Kind(lambda value: value is None, "None"),
-    Tensor: Kind(_is_dense, "a dense tensor"),
+    Tensor: Kind(is_dense, "a dense tensor"),
     int: Kind(_is_whole, "an integer"),
     float: Kind(_is_number, "a number"),
     bool: Kind(lambda value: value is True or value is False, "True or False"),
@@ -189,7 +188,7 @@ def shown(value: Any) -> str:
         return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
     if isinstance(value, Tensor):
         layout = "nested" if value.is_nested else "quantized" if value.is_quantized else str(value.layout)
-        kind = "a tensor" if _is_dense(value) else f"a tensor that is {layout.removeprefix('torch.')}"
+        kind = "a tensor" if is_dense(value) else f"a tensor that is {layout.removeprefix('torch.')}"
         return f"{kind}, of the type {value.dtype}"
     if isinstance(value, list | tuple) and len(repr(value)) <= MOST_SHOWN:
         return repr(value)

@@ -1,6 +1,7 @@
 """The errors of the package, and messages that suggest a name. Imports no torch."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from typing import Self, TypeVar
@@ -49,16 +50,24 @@ class MissingPackageError(TreeparseError, ImportError):
     """A package that something needs is not installed."""
 
 
-def missing_package(error: ModuleNotFoundError, what: str) -> ImportError:
-    """Return the error that says which package something needs; the error itself if the package is ours."""
-    package = (error.name or "").partition(".")[0]
-    if package in ("", "treeparse"):
-        return error
-    name = {"yaml": "PyYAML"}.get(package, package.replace("_", "-"))
-    return MissingPackageError(
-        f"{what} needs the package {name}, which is not installed: pip install {name} brings it, and pip install "
-        "treeparse all that treeparse needs."
-    )
+@contextmanager
+def naming_missing_packages(what: str) -> Iterator[None]:
+    """Say in a sentence which package of others ``what`` needs, where an import in the block finds none.
+
+    Raises:
+        MissingPackageError: in the place of a ``ModuleNotFoundError``.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "treeparse"):
+            raise
+        name = {"yaml": "PyYAML"}.get(package, package.replace("_", "-"))
+        raise MissingPackageError(
+            f"{what} needs the package {name}, which is not installed: pip install {name} brings it, and pip install "
+            "treeparse all that treeparse needs."
+        ) from error
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
-from treeparse.errors import missing_package
+from treeparse.errors import naming_missing_packages
 
 T = TypeVar("T")
 
@@ -21,10 +21,8 @@ def names_on_demand(package: str, modules: Mapping[str, str]) -> tuple[Callable[
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        try:
+        with naming_missing_packages(f"{package}.{name}"):
             return getattr(import_module(homes[name]), name)
-        except ModuleNotFoundError as error:
-            raise missing_package(error, f"{package}.{name}") from error
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})

@@ -17,7 +17,7 @@ from typing import Any
 
 from treeparse.cli.common import INTERRUPTED, whole
 from treeparse.cli.stopping import Stopped, signals_exit
-from treeparse.errors import TreeparseError, did_you_mean, missing_package
+from treeparse.errors import TreeparseError, did_you_mean, naming_missing_packages
 from treeparse.names import device_named
 from treeparse.progress import Console
 from treeparse.version import installed_version
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _set_threads(args.threads, quiet=args.quiet)
         command = commands[args.command]
         ending = nullcontext() if getattr(command, "HANDLES_SIGNALS", False) else signals_exit()
-        with ending, _messages_of_kernels(quiet=args.quiet):
+        with ending, _messages_of_kernels(quiet=args.quiet), naming_missing_packages(f"treeparse {args.command}"):
             code = command.run(args)
         sys.stdout.flush()
         return code
@@ -97,11 +97,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         reason = error.strerror or str(error) or type(error).__name__
         return _fail(f"{reason}." if error.filename is None else f"{error.filename}: {reason}.", USAGE_ERROR)
-    except ModuleNotFoundError as error:
-        missing = missing_package(error, f"treeparse {args.command}")
-        if missing is error:
-            raise
-        return _fail(str(missing), USAGE_ERROR)
     except (MemoryError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise

@@ -193,7 +193,7 @@ class ShippedCode(NamedTuple):
     """Compiled code of all kernels for a kind of processor, from the package ``treeparse-kernels``."""
 
     folder: str
-    machine: tuple[str, str, str]  # the target, processor and features by which numba knows the code
+    machine: tuple[str, str, str]  # target, processor and features, as numba names them
 
     @staticmethod
     def versions() -> dict[str, str]:

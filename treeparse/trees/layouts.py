@@ -1,7 +1,7 @@
 """Scores, marginals and trees in the layouts of other libraries, and back.
 
-Ours are ``scores[..., head, dependent]`` of ``n+1`` nodes, of which node 0 is the root. Of sentences of different
-lengths all are padded alike; lengths count words in each library but SynJax, where they count nodes.
+treeparse has ``scores[..., head, dependent]`` of ``n+1`` nodes; node 0 is the root. All libraries pad short sentences
+at the end. Lengths count words, but in SynJax they count nodes.
 
 | library | scores | entries that are no arcs |
 |:--|:--|:--|
@@ -30,6 +30,7 @@ from torch import Tensor
 from treeparse.arguments import checked
 from treeparse.errors import TreeparseError
 from treeparse.trees.checks import DTYPES
+from treeparse.trees.relaxed import arcs_of
 
 INTEGERS = torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8
 
@@ -104,8 +105,7 @@ def to_arcs(heads: Tensor) -> Tensor:
     """Convert heads ``(*batch, n+1)``, negative where there is none, to arcs ``(*batch, n+1, n+1)`` of 0 and 1."""
     if not heads.dim() or heads.dtype not in INTEGERS:
         raise TreeparseError(f"Heads must be integers (*batch, n+1), got {heads.dtype} {tuple(heads.shape)}.")
-    nodes = torch.arange(heads.shape[-1], device=heads.device)
-    return (heads.unsqueeze(-2) == nodes.unsqueeze(-1)).to(torch.float32)
+    return arcs_of(heads).to(torch.float32)
 
 
 @checked

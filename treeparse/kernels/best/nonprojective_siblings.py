@@ -32,7 +32,7 @@ from treeparse.kernels.ties import arc_keys
 ROUNDS = 200  # of a branch
 CLIMBED = 4  # the trees of every so manieth round are climbed
 STRETCH = 1.9  # of a step over the one that would close the gap, were the bound linear
-SHORTENING = 0.7  # of the stretch, after so many rounds without progress:
+SHORTENING = 0.7  # what the stretch is multiplied by after PATIENCE rounds without progress
 PATIENCE = 30
 PROGRESS = 1e-3  # the least fall of the bound that is progress, as a share of the gap
 TOLERANCE = 1e-12  # of a bound over the score that it certifies, as a share of the scores' size

@@ -25,16 +25,13 @@ __all__ = [
 Backend = Literal["numba", "torch", "cuda"]
 
 
-# While a program is traced no launcher is looked for: the operators in it find theirs where they run.
-
-
 def nonprojective(device: torch.device, *, single_root: bool, backend: Backend | None = None) -> Family:
     """Return the family of all trees; None takes compiled kernels for the device, or torch if there are none.
 
     Raises:
         TreeparseError: for "cuda" and scores on another device, or if the CUDA kernels cannot run.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():  # the operators of a program find their launcher where it runs
         return NonprojectiveInTorch(single_root) if backend == "torch" else Nonprojective(single_root)
     if backend == "cuda" or (backend is None and device.type == "cuda"):
         launcher = _launcher(device, is_required=backend == "cuda")

@@ -236,7 +236,6 @@ class MixtureLabels:
     support = None
     requires_grad = False
 
-    @checked
     def __init__(self, sources: Sequence[LabelSource], marginals: Sequence[Tensor]) -> None:
         self.sources, self.marginals = tuple(sources), tuple(marginals)
         self.shape, self.device = sources[0].shape, sources[0].device
