@@ -182,8 +182,8 @@ def test_lengths_out_of_range_are_forced_into_it() -> None:
         return NonProjectiveCRF(scores, lengths, validate_args=False).log_partition
 
     scores = torch.randn(3, 4, 4, generator=generator(6), dtype=torch.float64)
-    found, _ = nothing_waits(step, scores, torch.tensor([0, 2, 9]))
-    expected, _ = nothing_waits(step, scores, torch.tensor([1, 2, 3]))
+    found, _ = nothing_waits(step, scores, torch.tensor([-1, 2, 9]))
+    expected, _ = nothing_waits(step, scores, torch.tensor([0, 2, 3]))
     assert torch.equal(found, expected)
 
 

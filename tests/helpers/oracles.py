@@ -21,9 +21,9 @@ def all_trees(n: int, single_root: bool, projective: bool = False) -> NDArray[np
     trees = [
         heads
         for heads in itertools.product(range(n + 1), repeat=n)
-        if all(_reaches_root(heads, word) for word in range(1, n + 1)) and (not single_root or heads.count(0) == 1)
+        if all(_reaches_root(heads, word) for word in range(1, n + 1)) and (not single_root or heads.count(0) <= 1)
     ]
-    return np.array([heads for heads in trees if not projective or _is_projective(heads)])
+    return np.array([heads for heads in trees if not projective or _is_projective(heads)], np.int64)
 
 
 def _reaches_root(heads: tuple[int, ...], word: int) -> bool:

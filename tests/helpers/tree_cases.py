@@ -128,7 +128,7 @@ class Case:
         heads = torch.as_tensor(all_trees(words, self.single_root, not self.kind.crossing))
         if not self.labels:
             return [torch.nn.functional.pad(heads, (1, 0), value=-1)]
-        labels = torch.tensor(list(itertools.product(range(self.labels), repeat=words)))
+        labels = torch.tensor(list(itertools.product(range(self.labels), repeat=words)), dtype=torch.int64)
         pairs = heads.repeat_interleave(len(labels), 0), labels.repeat(len(heads), 1)
         return [torch.nn.functional.pad(part, (1, 0), value=-1) for part in pairs]
 
@@ -213,7 +213,8 @@ class SecondOrderCase(Case):
             rows = [
                 [begin + (h * size + d) * size + x for h, d, x in of_heads(heads)] for heads in value[0][:, 1:].tolist()
             ]
-            columns.append(torch.tensor([row + [end] * (size - 1 - len(row)) for row in rows]))
+            filled = [row + [end] * (size - 1 - len(row)) for row in rows]
+            columns.append(torch.tensor(filled, dtype=torch.int64))
             begin += size**3
         return torch.cat(columns, 1)
 

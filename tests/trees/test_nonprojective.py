@@ -239,12 +239,12 @@ def test_an_item_without_a_tree_is_empty_if_arguments_are_not_validated() -> Non
     [
         (torch.zeros(3, 4), None, "shape"),
         (torch.zeros(4), None, "shape"),
-        (torch.zeros(2, 1, 1), None, "n >= 1"),
+        (torch.zeros(2, 0, 0), None, "the root"),
         (torch.zeros(4, 4, dtype=torch.int64), None, "floating-point"),
         (torch.zeros(2, 4, 4), torch.tensor([3]), "batch shape"),
         (torch.zeros(2, 4, 4), torch.tensor([3.0, 2.0]), "integers"),
-        (torch.zeros(2, 4, 4), torch.tensor([3, 4]), "between 1 and the 3 words"),
-        (torch.zeros(2, 4, 4), torch.tensor([0, 3]), "between 1 and the 3 words"),
+        (torch.zeros(2, 4, 4), torch.tensor([3, 4]), "between 0 and the 3 words"),
+        (torch.zeros(2, 4, 4), torch.tensor([-1, 3]), "between 0 and the 3 words"),
         (
             torch.zeros(4, 4).index_put((torch.tensor(2), torch.tensor(1)), torch.tensor(torch.nan)),
             None,

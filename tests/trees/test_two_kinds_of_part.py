@@ -48,7 +48,7 @@ class Valencies(PartKind):
 @cache
 def trees_of(words: int, nodes: int, single_root: bool) -> tuple[Tensor, Tensor]:
     """All trees ``(T, nodes)``, and which parts they have ``(T, 2 * nodes^2)``, 0 or 1."""
-    heads = torch.as_tensor(all_trees(words, single_root)).reshape(-1, words)
+    heads = torch.as_tensor(all_trees(words, single_root))
     heads = torch.nn.functional.pad(heads, (1, nodes - 1 - words), value=-1)
     arcs = torch.where(heads >= 0, heads * nodes + torch.arange(nodes), -1)
     valencies = Valencies().of_trees(heads, torch.full((len(heads),), words))

@@ -32,8 +32,8 @@ def check_shape(scores: Tensor) -> None:
     """Raise unless scores of arcs have a floating dtype and the shape ``(*batch, n+1, n+1)``."""
     shape = tuple(scores.shape)
     check_dtype(scores, "Scores")
-    if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
-        raise TreeparseError(f"Scores must have shape (*batch, n+1, n+1) with n >= 1 words, got {shape}.")
+    if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 1:
+        raise TreeparseError(f"Scores must have shape (*batch, n+1, n+1) for n words and the root, got {shape}.")
 
 
 def check_dtype(scores: Tensor | LabelSource, name: str) -> None:
@@ -58,11 +58,11 @@ def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> T
         raise TreeparseError(f"Lengths must have the scores' batch shape {batch}, got {tuple(lengths.shape)}.")
     _check_values_exist(lengths, scores, "Lengths")
     if not (validate or readable_without_sync(lengths)):
-        return moved(lengths, scores.device, torch.int64).clamp(1, words)
-    least, most = torch.stack(lengths.aminmax()).tolist() if lengths.numel() else (1, words)  # one sync for both
-    if not 1 <= least <= most <= words:
+        return moved(lengths, scores.device, torch.int64).clamp(0, words)
+    least, most = torch.stack(lengths.aminmax()).tolist() if lengths.numel() else (0, words)  # one sync for both
+    if not 0 <= least <= most <= words:
         raise TreeparseError(
-            f"Lengths must lie between 1 and the {words} words of the scores, got lengths from {least} to {most}; the "
+            f"Lengths must lie between 0 and the {words} words of the scores, got lengths from {least} to {most}; the "
             "root is not a word."
         )
     return moved(lengths, scores.device, torch.int64)

@@ -60,7 +60,8 @@ class TreeCRF(TreeDistribution):
 
     Args:
         scores: ``(*batch, n+1, n+1)`` log weights of arcs in any floating dtype; sums over trees are taken in float64.
-        lengths: ``(*batch,)`` numbers of words, without the root, in any integer dtype; all ``n`` if None.
+        lengths: ``(*batch,)`` numbers of words, without the root, in any integer dtype; all ``n`` if None. A sentence
+            without words has one tree, which has no part and whose log weight is 0, with a single root too.
         others: scores ``(*batch, ...)`` of the family's further kinds of part, in their order. A subclass with such
             parts takes their scores as positional arguments between ``scores`` and ``lengths``.
         single_root: whether exactly one word hangs from the root.

@@ -141,7 +141,7 @@ class FlatTrees:
     def part_log_marginals(self) -> Parts:
         """Log probability of every part ``(B, ...)``, a constant; -inf exactly where no tree has the part."""
         result = Parts(self._computing.log_marginals(self.parts, self.lengths))
-        self.require((result[0] > -torch.inf).any(-1).any(-1))
+        self.require((result[0] > -torch.inf).flatten(1).any(1) | (self.lengths == 0))
         return result
 
     @property
@@ -279,7 +279,7 @@ class FlatTrees:
     def heads(self) -> Tensor:
         """Heads of the best trees ``(B, n+1)``."""
         heads = self._computing.best_trees(self.given, self.lengths)
-        self.require(heads[:, 1] >= 0)
+        self._require_heads(heads)
         return heads
 
     def best_of_items(self, items: Tensor, arcs: Tensor) -> Tensor:
@@ -301,7 +301,7 @@ class FlatTrees:
         """Draw exact, independent samples by seeds ``(B,)``: heads ``(B, count, n+1)``."""
         heads = self._computing.sample(self.given, self.lengths, seeds, count, method)
         if heads.numel():
-            self.require(heads[:, 0, 1] >= 0)
+            self._require_heads(heads[:, 0])
         return heads
 
     def sample_without_replacement(
@@ -311,7 +311,7 @@ class FlatTrees:
         shifted, _ = self.shifted_parts
         draw = self.family.sample_without_replacement
         rows, log_probs, keys = draw(shifted.detach(), self.lengths, seeds, count, method=method, labels=labels)
-        self.require(rows[:, 0, 1] >= 0)
+        self._require_heads(rows[:, 0])
         return self.unflat(rows), self.unflat(log_probs), self.unflat(keys)
 
     def scores_of(self, heads: Tensor) -> tuple[Tensor, Tensor]:
@@ -343,6 +343,11 @@ class FlatTrees:
         """Raise as ``require`` does if a log partition ``(B,)`` is -inf."""
         if self.validate:
             self.require(log_z > -torch.inf)
+
+    def _require_heads(self, heads: Tensor) -> None:
+        """Raise as ``require`` does if one of the heads ``(B, n+1)`` is missing that each item's first word has."""
+        if self.validate and bool((heads[:, 1:2] < 0).any()):  # which may be sentences without words
+            self.require((heads[:, 1] >= 0) | (self.lengths == 0))
 
     def require(self, exist: Tensor) -> None:
         """Raise if an item has no tree, by ``(B,)`` bool; without validated arguments, do nothing."""

@@ -50,6 +50,6 @@ def head_lists(length: Tensor, size: int) -> Tensor:
     The order is by head of word 1, then of word 2, and so on.
     """
     words = int(length)
-    choices = [[head for head in range(words + 1) if head != word] for word in range(1, words + 1)]
-    grid = torch.cartesian_prod(*map(torch.tensor, choices)).reshape(-1, words)
-    return torch.nn.functional.pad(grid, (1, size - 1 - words), value=-1).to(length.device)
+    choices = [[-1], *([head for head in range(words + 1) if head != word] for word in range(1, words + 1))]
+    grid = torch.cartesian_prod(*map(torch.tensor, choices)).reshape(-1, words + 1)
+    return torch.nn.functional.pad(grid, (0, size - 1 - words), value=-1).to(length.device)

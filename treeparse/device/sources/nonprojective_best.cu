@@ -252,7 +252,7 @@ KERNEL nonprojective_best_trees(const double* scores, const long long* lengths, 
     double* memory = block_memory(work, warps() * area) + warp() * area;
     for (long long b = blockIdx.x * warps() + warp(); b < items; b += gridDim.x * warps()) {
         Graph graph(scores + b * size * size, int(lengths[b]), int(size), memory);
-        int count = solve(graph, single_root);
+        int count = graph.n > 0 ? solve(graph, single_root) : 0;
         if (count > 0) expand(graph, count);
         for (int j = lane(); j < size; j += WARP) {
             heads[b * size + j] = count > 0 && 1 <= j && j <= graph.n ? graph.top[j] : -1;

@@ -77,7 +77,7 @@ KERNEL nonprojective_samples(const double* scores, const long long* lengths, lon
         Draws draws{{scores + b * size * size, nullptr, n, int(size), 1, 1}, seeds[b], int(method), single_root != 0};
         double* behind_bins = more + (with_bins ? (n + 1) * stride + (2 * n * stride + 3) / 4 : 0);
         Nodes nodes{{reinterpret_cast<Entry*>(behind_bins), share.drawers, thread(), n + 2}};
-        bool exists = draw(draws, share.first(task), share.drawn(task), share.count, matrix, more, nodes);
+        bool exists = n > 0 && draw(draws, share.first(task), share.drawn(task), share.count, matrix, more, nodes);
         share.store(task, nodes, n, int(size), exists, heads);
     }
 }

@@ -156,8 +156,8 @@ struct Eisner {
 
     // Write the best tree's heads, from the whole sentence's span down; false at the first tie there is. By a warp.
     __device__ bool read_tree(Span* stack, int* heads) const {
-        int depth = 1;
-        if (lane() == 0) stack[0] = {RIGHT, 0, n};
+        int depth = 0;
+        push({RIGHT, 0, n}, stack, depth);
         while (depth > 0) {
             depth--;
             Span top = lane() == 0 ? stack[depth] : Span{};

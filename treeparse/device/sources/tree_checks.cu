@@ -30,7 +30,7 @@ __device__ inline bool is_tree(const long long* heads, int n, int size, bool sin
     __syncwarp();
     bool is_joined = reaches_root(memory, memory + size, n);
     fits = __all_sync(ALL_LANES, fits);
-    return fits && is_joined && (roots == 1 || !single_root);
+    return fits && is_joined && (roots <= 1 || !single_root);
 }
 
 // Whether no arc of a tree leaves what another one spans, with node 0 left of all words.

@@ -63,7 +63,7 @@ def _is_tree(heads, n, single_root, visited):
     for j in range(1, n + 1):
         roots += heads[j] == 0
         visited[j] = 0
-    if roots == 0 or (single_root and roots > 1):
+    if single_root and roots > 1:
         return False
     visited[0] = -1  # -1: leads to the root; otherwise the word from which a walk came by
     for j in range(1, n + 1):

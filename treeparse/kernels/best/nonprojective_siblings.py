@@ -97,6 +97,9 @@ def _search(
     search = _new_search(arcs.shape[1])
     for b in range(start, stop):
         n, parts = lengths[b], siblings[items[b]]
+        if n == 0:
+            scores[b], bounds[b], certified[b], branches[b] = 0.0, 0.0, True, 0
+            continue
         score = -np.inf
         if heads[b, 1] >= 0:
             score = climb(arcs[b], parts, n, single_root, heads[b], search.climbing)

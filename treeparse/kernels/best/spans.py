@@ -100,7 +100,7 @@ def best_split(sentence, number, arc_keys, scores, keys):
 def read_tree(sentence, arc_keys, scores, keys, stack, heads):
     """Write the heads of the best tree; return False at the first tie if ``keys`` is None."""
     stack[0] = whole(sentence)
-    depth = 1
+    depth = 1 if sentence.words > 0 else 0  # a tree without words has no splits
     while depth > 0:
         depth -= 1
         number = stack[depth]

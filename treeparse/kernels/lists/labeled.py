@@ -140,7 +140,8 @@ def _extend_item(n, count, heads, rows, values, others, made, counts, sums):
         tree, new = counts[TREES], counts[LABELINGS]
         if tree == len(heads):
             return True
-        if heads[tree, 1] >= 0 and _take_tree(tree, new, n, heads[tree], rows[tree], values, others, made, counts):
+        exists = heads[tree, 1] >= 0 if n > 0 else tree == 0
+        if exists and _take_tree(tree, new, n, heads[tree], rows[tree], values, others, made, counts):
             counts[TREES] += 1
         elif counts[WAITING]:
             _take_child(new, n, rows, values, others, made, counts, sums)

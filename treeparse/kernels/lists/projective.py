@@ -229,6 +229,9 @@ def _extend(start, stop, lengths, all_charts, all_pools, count, state, heads, tr
 def _extend_item(charts, pool, count, state, stack, heads, tree_scores):
     """Extend the list of one item to ``count`` trees or to its end; return False if the pool is full."""
     sentence = charts.sentence
+    if sentence.words == 0:  # the empty tree, which has no derivation
+        tree_scores[0], state[MADE] = 0.0, 1
+        return True
     while state[MADE] < count:
         if state[MADE] == 0:
             has_first = has_room(sentence.words, pool.links)

@@ -83,6 +83,8 @@ def _sample_freely(start, stop, lengths, draws):
     memory, bins, count = new_memory(scores.shape[1]), new_bins(scores.shape[1]), heads.shape[1]
     for b in range(start, stop):
         n = lengths[b]
+        if n == 0:
+            continue
         stages = set_up(scores[b], n, single_root, memory) if single_root else no_stages()
         first_walk, limit = _walks_of(draws, n)
         for s in range(count if stages.exists or not single_root else 0):

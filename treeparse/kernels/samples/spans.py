@@ -14,7 +14,7 @@ from treeparse.kernels.sums.spans_in_logs import log_terms
 def draw_tree(sentence, logs, stream, stack, terms, heads):
     """Draw the heads of one tree; ``logs`` may lack what all splits of a span share."""
     stack[0] = whole(sentence)
-    depth = 1
+    depth = 1 if sentence.words > 0 else 0  # a tree without words has no splits
     while depth > 0:
         depth -= 1
         number = stack[depth]

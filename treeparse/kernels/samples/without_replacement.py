@@ -255,7 +255,7 @@ def _draw_tree(trie, item, log_z, memory, tree, stream):
     at all: the rounding of large scores may leave mass to nodes whose trees are all drawn.
     """
     row = trie.rows[tree]
-    is_drawn = row[1] >= 0
+    is_drawn = item.words > 0 and row[1] >= 0
     if is_drawn:
         if item.projective:
             projective_prefix.derive(item.sentence, row, decisions_at(item), memory.stack)

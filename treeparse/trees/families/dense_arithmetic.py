@@ -191,11 +191,14 @@ def finite(logs: Tensor) -> Tensor:
 def shifted_log_weights(scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the possible arcs, log weights less their column's maximum ``(B, n+1, n+1)``, and the maxima ``(B, n+1)``.
 
-    Padding hangs from word 1 by arcs of weight 1, which changes no sum, probability or derivative.
+    Padding hangs from node 1, and that from node 0 if it is padding itself, by arcs of weight 1: this changes no sum,
+    probability or derivative.
     """
     nodes = scores.shape[-1]
     log_weights = torch.where(arc_mask(lengths, nodes), scores, -torch.inf)
     real = log_weights > -torch.inf
-    log_weights[:, 1].masked_fill_(torch.arange(nodes, device=scores.device) > lengths.unsqueeze(-1), 0.0)
+    padding = (torch.arange(nodes, device=scores.device) > lengths.unsqueeze(-1)).unsqueeze(1)
+    log_weights[:, 1:2, 2:].masked_fill_(padding[..., 2:], 0.0)
+    log_weights[:, :1, 1:2].masked_fill_(padding[..., 1:2], 0.0)
     top = log_weights.amax(1, keepdim=True)
     return real, log_weights.sub_(finite(top)), top.squeeze(1)

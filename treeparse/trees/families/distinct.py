@@ -109,7 +109,8 @@ def sample_distinct(
         trees, log_probs, left, mass = _first_trees(rows, remaining.log_probs(rows, kernels.kinds), count)
         if drawn is None:
             drawn = DrawnArrays(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
-        is_full = (left[:, -1] > -np.inf) | (rows[:, 0, 1] < 0)
+        has_no_heads = (rows[:, 0, 1:2] < 0).all(1)  # there is no tree, or there are no words
+        is_full = (left[:, -1] > -np.inf) | has_no_heads
         is_exhausted = ~is_full & ((mass > LARGEST_MASS) | (draws >= MAX_DRAWS * count))
         keys = without_replacement.keys_of(left[is_full], remaining.seeds[is_full])
         _store(drawn, items[is_full], (trees[is_full], log_probs[is_full], keys))
@@ -174,7 +175,8 @@ def sums_of(heads: IntArray, scores: FloatArray, lengths: IntArray) -> FloatArra
     """Return summed scores ``(B, S)`` of heads ``(B, S, n+1)``; -inf for no tree."""
     item, word = np.arange(len(heads))[:, None, None], np.arange(scores.shape[1])
     real = (word > 0) & (word <= lengths[:, None, None])
-    return np.where(heads[:, :, 1] < 0, -np.inf, np.where(real, scores[item, heads, word], 0.0).sum(2))
+    lacks_heads = (real[..., 1:2] & (heads[..., 1:2] < 0)).any(2)
+    return np.where(lacks_heads, -np.inf, np.where(real, scores[item, heads, word], 0.0).sum(2))
 
 
 def _sums_of_kind(kind: PartKind, heads: IntArray, scores: FloatArray, lengths: IntArray) -> FloatArray:

@@ -166,8 +166,9 @@ class FlatLabels:
 
     def labelings(self, trees: Tensor, item: int, words: int) -> tuple[Tensor, Tensor]:
         """Return all labelled trees of an item, heads and labels, whose trees are ``(trees, n+1)``."""
-        choices = torch.cartesian_prod(*[torch.arange(self.count)] * words).reshape(-1, words)
-        labels = torch.nn.functional.pad(choices, (1, trees.shape[-1] - 1 - words), value=-1).to(trees.device)
+        choices = [torch.tensor([-1]), *[torch.arange(self.count)] * words]
+        grid = torch.cartesian_prod(*choices).reshape(-1, words + 1)
+        labels = torch.nn.functional.pad(grid, (0, trees.shape[-1] - 1 - words), value=-1).to(trees.device)
         heads, labels = trees.repeat_interleave(len(labels), 0), labels.repeat(len(trees), 1)
         one = self.of_items(torch.tensor([item], device=self.device))
         allowed = (one.of_labeled_trees(heads.unsqueeze(1), labels.unsqueeze(1)) > -torch.inf).all(-1).squeeze(1)
