@@ -16,9 +16,11 @@ from treeparse.kernels.rows import (
     dot,
     dots,
     fill_row,
+    lower_row,
     over_rows,
     raise_row,
     row_sum,
+    scale_row,
     share_row,
     whole,
 )
@@ -36,13 +38,15 @@ def _use_rows(x, y, z, count):
     raise_row(x, 200, count)
     clamp_row(x, 240, y, 80, 0.5, count)
     fill_row(x, 280, 7.0, count)
+    lower_row(x, 320, 1.5, count)
+    scale_row(x, 360, 3.0, count)
     return row_sum(y, 9, count), dot(y, 1, z, 2, count), dots(y, 1, z, 2, y, 3, z, 80, count)
 
 
 @pytest.mark.nojit
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 24, 30])
 def test_rows(count: int) -> None:
-    x, y, z = np.random.default_rng(1).normal(size=(3, 320))
+    x, y, z = np.random.default_rng(1).normal(size=(3, 400))
     y[80:120] = np.abs(y[80:120])
     before, end = x.copy(), count + -count % 8
 
@@ -70,6 +74,8 @@ def test_rows(count: int) -> None:
         200: np.maximum(row(before, 200, end), 0),
         240: np.clip(row(before, 240, end), -0.5 * row(y, 80, end), 0.5 * row(y, 80, end)),
         280: np.full(end, 7.0),
+        320: [*(row(before, 320) - 1.5), *np.full(end - count, -np.inf)],
+        360: row(before, 360, end) * 3,
     }
     for at, values in expected.items():
         np.testing.assert_allclose(row(x, at, end), values, rtol=0, atol=1e-14)

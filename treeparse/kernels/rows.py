@@ -159,6 +159,18 @@ def copy_row(builder: Any, target: Any, source: Any, inside: Any) -> Any:
     return (builder.select(inside, source, constant(source, 0.0)),)
 
 
+@over_rows(1, 1)
+def lower_row(builder: Any, row: Any, numbers: Any, inside: Any) -> Any:
+    """``lower_row(row, at, number, count)``: subtract a number from a row, with -inf after it."""
+    return (builder.select(inside, builder.fsub(row, numbers), constant(row, -np.inf)),)
+
+
+@over_rows(1, 1)
+def scale_row(builder: Any, row: Any, factors: Any, inside: Any) -> Any:
+    """``scale_row(row, at, factor, count)``: multiply a row by a number."""
+    return (builder.fmul(row, factors),)
+
+
 @over_rows(2, 1)
 def divide_row(builder: Any, row: Any, copy: Any, divisors: Any, inside: Any) -> Any:
     """``divide_row(row, at, copy, copy_at, divisor, count)``: divide a row and copy it, with 0 after the copy."""

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from types import FunctionType
 from typing import Any
 
@@ -26,11 +25,11 @@ def run_batch(
     ``cost`` estimates the elementary steps of items by their lengths. The threads end with the call, because a
     pool that outlives it would break forked workers.
     """
+    if isinstance(kernel, FunctionType):  # it would warn about underflow and the like, which algorithms allow for
+        kernel = np.errstate(all="ignore")(kernel)
     bounds = _bounds(cost, lengths, threads)
     if len(bounds) == 2:
-        # Underflow and the like are part of the algorithms; plain Python would warn about them.
-        with np.errstate(all="ignore") if isinstance(kernel, FunctionType) else nullcontext():
-            kernel(*bounds, lengths, *arguments)
+        kernel(*bounds, lengths, *arguments)
         return
     with ThreadPoolExecutor(len(bounds) - 1) as pool:
         ranges = itertools.pairwise(bounds)

@@ -7,8 +7,8 @@ Entries ``w[j, j]`` are no arcs.
 import numpy as np
 
 from treeparse.kernels.compile import lent_jit, vector_jit, view_jit
-from treeparse.kernels.exponential import exponentiate, weigh_row
-from treeparse.kernels.rows import divide_row, fill_row, largest_of_row
+from treeparse.kernels.exponential import exponentiate
+from treeparse.kernels.rows import fill_row, largest_of_row, lower_row, row_sum, scale_row
 from treeparse.kernels.rows import whole as whole_vectors
 
 LARGE = 1e250  # a product whose log is taken before it grows further
@@ -80,17 +80,23 @@ def word_rows(buffer, n):
 def weigh_words(w, n):
     """Turn the log weights of ``word_rows`` into weights that sum to 1 for every word; node 0 has no head.
 
-    Returns the log of the product of what they were divided by, -inf if some word has no arc.
+    Returns the log of the product of what they were divided by, -inf if some word has no arc. All words take a step
+    before any takes the next, so that the processor does not wait, and are multiplied: to divide them takes as long as
+    all else.
     """
     width, log_scale, product = w.shape[1], 0.0, 1.0
+    size = (n + 1) * width
     fill_row(w, 0, 0.0, width)
-    for at in range(width, (n + 1) * width, width):
+    for at in range(width, size, width):
         top = largest_of_row(w, at, n + 1)
         if top == -np.inf:
             return top
-        total = weigh_row(w, at, w, at, top, n + 1)
-        divide_row(w, at, w, at, total, n + 1)
+        lower_row(w, at, top, n + 1)
         log_scale += top
+    exponentiate(w.reshape(w.size)[width:size])
+    for at in range(width, size, width):
+        total = row_sum(w, at, n + 1)
+        scale_row(w, at, 1.0 / total, n + 1)
         product *= total
         if product > LARGE:
             log_scale += np.log(product)

@@ -62,8 +62,9 @@ def take_turns(entries: Sequence[Timed], *, fewest: int, most: int, budget: floa
 
 
 def race(entries: Sequence[Entry], rounds: int) -> dict[str, Entry]:
-    """Time all entries in so many rounds, and return them by name."""
+    """Time all entries in so many rounds, after a call that compiles, and return them by name."""
     for entry in entries:
+        entry.call()
         entry.fill_round(ROUND, MOST_REPEATS)
     take_turns(entries, fewest=rounds, most=rounds, budget=math.inf)
     return {entry.name: entry for entry in entries}

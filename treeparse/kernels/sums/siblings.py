@@ -113,8 +113,12 @@ class SiblingMemory(NamedTuple):
 
 @jit
 def new_memory(n):
-    """Return memory for items of up to n words."""
-    return SiblingMemory(np.empty(charts_size(n)), np.empty(packed_size(n)), np.empty((n + 1) * whole(n + 1)))
+    """Return memory for items of up to n words.
+
+    It is 0 at first: vectors are read beyond the ends of rows, and products of denormal numbers, as which other data
+    reads, take an Intel processor so long that short sentences took twice the time.
+    """
+    return SiblingMemory(np.zeros(charts_size(n)), np.zeros(packed_size(n)), np.zeros((n + 1) * whole(n + 1)))
 
 
 @view_jit
@@ -165,7 +169,7 @@ def _multiply(
 ):
     size = arcs.shape[1]
     memory = new_memory(size - 1)
-    charts, packed = np.empty(len(memory.charts), np.complex128), np.empty(len(memory.packed), np.complex128)
+    charts, packed = np.zeros(len(memory.charts), np.complex128), np.zeros(len(memory.packed), np.complex128)
     weights = np.empty(size * size, np.complex128)
     for b in range(start, stop):
         n = lengths[b]
@@ -194,6 +198,13 @@ def charts_size(n):
 
 
 @lent_jit
+def _only(score, packed, at):
+    """Store the only possible sibling's score less itself, and return it."""
+    packed[at] = 0.0 if score > -np.inf else -np.inf
+    return score
+
+
+@lent_jit
 def load_siblings(arcs, siblings, n, single_root, log_w, packed):
     """Fill the weights of siblings over the arc's largest, and log weights of arcs ``[dependent, head]`` with that."""
     nodes = siblings.shape[1]
@@ -203,14 +214,22 @@ def load_siblings(arcs, siblings, n, single_root, log_w, packed):
         at = packed_at(n, 0, count)
         for i in range(n + 1 - count):  # in the order of their places: each copy writes over what follows it
             j = i + count
+            if count == 1:
+                if i > 0:
+                    log_w[i, j] = arcs[j, i] + _only(siblings[j, i, j], packed, at)
+                    at += 1
+                log_w[j, i] = arcs[i, j] + _only(siblings[i, j, i], packed, at)
+                at += 1
+                continue
             if i > 0:
                 source = (j * nodes + i) * nodes + i + 1
                 log_w[i, j] = arcs[j, i] + copy_below_max(packed, at, siblings, source, count)
                 at += count
-            used = 1 if i == 0 and single_root else count
-            log_w[j, i] = arcs[i, j] + copy_below_max(packed, at, siblings, (i * nodes + j) * nodes + i, used)
-            for k in range(at + used, at + count):
-                packed[k] = -np.inf
+            if i == 0 and single_root:
+                packed[at : at + count] = -np.inf
+                log_w[j, i] = arcs[i, j] + _only(siblings[i, j, i], packed, at)
+            else:
+                log_w[j, i] = arcs[i, j] + copy_below_max(packed, at, siblings, (i * nodes + j) * nodes + i, count)
             at += count
     exponentiate(packed[: packed_size(n) - LANES])
 
