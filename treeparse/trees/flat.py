@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
-from treeparse.batch import is_plain, readable_without_sync
+from treeparse.batch import is_plain
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees.arc_conflicts import allow_conflict, are_both_of_root, cross
@@ -19,6 +19,7 @@ from treeparse.trees.parts import Parts, sums_of_parts
 from treeparse.trees.sums import TreeSums
 
 CANCELLING = 1e4  # a score in nats that, as a term of a difference, costs four digits of sixteen
+IN_LOGS = 300.0  # expected scores, relative to the best arcs, below which sums are of plain weights
 
 
 class FlatTrees:
@@ -48,6 +49,7 @@ class FlatTrees:
         if self.arcs.is_meta:
             raise TreeparseError("Scores on the device 'meta' have no values: move the distribution to another device.")
         self.is_plain: bool = is_plain(self.arcs)
+        self.can_read: bool = self.is_plain and self.arcs.device.type == "cpu"  # values, without a device sync
         self.lengths: Tensor = lengths.reshape(-1)
 
     def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
@@ -141,7 +143,8 @@ class FlatTrees:
     def part_log_marginals(self) -> Parts:
         """Log probability of every part ``(B, ...)``, a constant; -inf exactly where no tree has the part."""
         result = Parts(self._computing.log_marginals(self.parts, self.lengths))
-        self.require((result[0] > -torch.inf).flatten(1).any(1) | (self.lengths == 0))
+        if self.validate:
+            self.require((result[0] > -torch.inf).flatten(1).any(1) | (self.lengths == 0))
         return result
 
     @property
@@ -172,10 +175,16 @@ class FlatTrees:
         """
         shifted, shift = q.shifted_parts
         expected, sizes = shifted.expected(self.part_marginals)
-        result = (q.log_partition - self.unflat(shift)) - self.unflat(expected)
-        if self.family != q.family or not self.family.has_code_lengths or not readable_without_sync(result):
+        log_z = q.log_partition - self.unflat(shift)
+        if self.can_read and bool((shift.abs() > CANCELLING).any()):
+            log_z = q.with_parts(shifted).log_partition
+        result = log_z - self.unflat(expected)
+        if self.family != q.family or not self.family.has_code_lengths or not self.can_read:
             return result
-        items = (sizes + shift.abs() > CANCELLING).nonzero().flatten()
+        cancels = sizes > IN_LOGS
+        if not bool(cancels.any()):
+            return result
+        items = (cancels & (torch.maximum(sizes, shifted.largest()) > CANCELLING)).nonzero().flatten()
         if not len(items):
             return result
         return result.reshape(-1).index_copy(0, items, self.sums.code_lengths(q.sums, items)).reshape(result.shape)
@@ -212,7 +221,7 @@ class FlatTrees:
 
     def allows_some(self, parts: Tensor, kind: int = 0) -> Tensor:
         """Tell which items ``(B,)`` have a tree with one of some parts ``(B, ...)`` bool of a kind, by default arcs."""
-        if readable_without_sync(parts) and not bool(parts.any()):  # the usual case, without log marginals
+        if self.can_read and not bool(parts.any()):  # the usual case, without log marginals
             return parts.flatten(1).any(-1)
         return (parts & (self.part_log_marginals[kind] > -torch.inf)).flatten(1).any(-1)
 

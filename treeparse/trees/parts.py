@@ -97,13 +97,23 @@ class Parts(tuple[Tensor, ...]):
         return self.power(0.0)
 
     def expected(self, marginals: "Parts") -> tuple[Tensor, Tensor]:
-        """Return expected scores ``(B,)``, and expected absolute ones, which are constants.
+        """Return expected scores ``(B,)`` and, as constants, expected absolute ones.
 
-        The marginals are of these kinds, or of more; parts of marginal 0 count 0.
+        Scores of arcs are at most 0, as ``shifted`` leaves them. The marginals are of these kinds, or of more; parts of
+        marginal 0 count 0.
         """
-        terms = [_terms(*each) for each in zip(self, marginals, strict=False)]
-        sizes = [_sum_of_items(each.detach().abs()) for each in terms]
-        return reduce(torch.add, map(_sum_of_items, terms)), reduce(torch.add, sizes)
+        arcs, *others = (_terms(*each) for each in zip(self, marginals, strict=False))
+        total = _sum_of_items(arcs)
+        size = -total.detach()
+        for each in others:
+            total, size = total + _sum_of_items(each), size + _sum_of_items(each.detach().abs())
+        return total, size
+
+    @torch.no_grad()
+    def largest(self) -> Tensor:
+        """Return the largest magnitude of a finite score of each item ``(B,)``."""
+        finite = [torch.where(part.abs() < torch.inf, part.abs(), 0.0).flatten(1).amax(1) for part in self]
+        return reduce(torch.maximum, finite)
 
     def total(self) -> Tensor:
         """Sum the values of each item ``(B,)``."""

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees.families import Family, Tensors
-from treeparse.trees.operators.derivatives import aligned, for_each_vector, halves, last_derivative
+from treeparse.trees.operators.derivatives import NO_THIRD, aligned, for_each_vector, halves
 
 
 class TreeSums:
@@ -124,6 +125,19 @@ class _HessianVectorProduct(torch.autograd.Function):
         return None, *(None for _ in parts), *products
 
 
+class _TwiceDifferentiated(torch.autograd.Function):
+    """The identity, whose derivative raises, without rules for ``torch.func``: they would cost 50 us a call."""
+
+    @staticmethod
+    def forward(ctx: Any, *parts: Tensor) -> Tensors:
+        del ctx
+        return tuple(part.view_as(part) for part in parts)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
+        raise TreeparseError(NO_THIRD)
+
+
 class _CodeLengths(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, family: Family, lengths: Tensor, *parts: Tensor) -> Tensor:
@@ -150,8 +164,7 @@ def _marginals(sums: TreeSums, parts: Tensors) -> Tensors:
 def _hessian_vector_product(sums: TreeSums, parts: Tensors, vectors: Tensors) -> Tensors:
     if not torch.is_grad_enabled():
         return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.saved)
-    constants = last_derivative(parts)
-    return cast(Tensors, _HessianVectorProduct.apply(sums, *constants, *vectors))
+    return cast(Tensors, _HessianVectorProduct.apply(sums, *_TwiceDifferentiated.apply(*parts), *vectors))
 
 
 def _constant(parts: Tensors) -> Tensors:
