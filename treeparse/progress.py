@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from tqdm import tqdm
 
+from treeparse import terminal
+
 UNKNOWN_WIDTH, UNKNOWN_HEIGHT = 80, 24  # assumed for a terminal that does not report its size
 DRAWN_EVERY = 0.1  # seconds between two drawings, at least
 SILENCE = 2.0  # seconds without output, after which a command announces its work
@@ -111,12 +113,12 @@ class Console:
     def remark(self, line: str) -> None:
         """Write a line to standard error."""
         if not self.quiet:
-            tqdm.write(f"treeparse: {line}", file=sys.stderr)
+            tqdm.write(terminal.message(f"treeparse: {line}"), file=sys.stderr)
 
     def say(self, line: str) -> None:
         """Write a line to standard output."""
         if not self.quiet:
-            tqdm.write(line)
+            tqdm.write(terminal.line(line))
             sys.stdout.flush()
 
     @contextmanager

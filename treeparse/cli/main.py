@@ -15,6 +15,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from treeparse import terminal
 from treeparse.cli.common import INTERRUPTED, whole
 from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.errors import TreeparseError, did_you_mean, naming_missing_packages
@@ -141,14 +142,14 @@ def _parse(
     """Parse arguments; ``overrides`` gets the unknown arguments of a command with ``TAKES_OVERRIDES``, in order."""
     if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
         problem = f"Unknown command {arguments[0]!r}. Commands: {', '.join(commands)}"
-        parser.error(problem + (did_you_mean(arguments[0], commands) or "."))
+        parser.error(terminal.message(problem + (did_you_mean(arguments[0], commands) or ".")))
     args, unknown = parser.parse_known_args(arguments)
     command = commands[args.command]
     if getattr(command, "TAKES_OVERRIDES", False):
         args.overrides = unknown
     elif unknown:
         problem = f"unrecognized arguments: {' '.join(unknown)}; see treeparse {args.command} --help"
-        parser.error(problem + did_you_mean(unknown[0].partition("=")[0], args.known_options))
+        parser.error(terminal.message(problem + did_you_mean(unknown[0].partition("=")[0], args.known_options)))
     return args
 
 
@@ -167,7 +168,7 @@ class _OnStandardError(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         from tqdm import tqdm
 
-        tqdm.write(f"treeparse: {record.getMessage()}", file=sys.stderr)
+        tqdm.write(terminal.message(f"treeparse: {record.getMessage()}"), file=sys.stderr)
 
 
 @contextmanager
@@ -199,5 +200,5 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 def _fail(sentence: str, code: int) -> int:
     with suppress(OSError):  # the terminal may be gone
-        print(f"treeparse: error: {sentence}", file=sys.stderr)
+        terminal.warn(f"treeparse: error: {sentence}")
     return code

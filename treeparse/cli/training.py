@@ -3,12 +3,12 @@
 import argparse
 import os
 import shlex
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from treeparse import terminal
 from treeparse.cli.common import INTERRUPTED
 from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.corpus.output_checks import check_new_folder
@@ -64,7 +64,7 @@ def stoppable(work: Callable[[], object], remedy: Callable[[], str] = lambda: "t
     if is_further_process():
         return code
     with suppress(OSError):  # the terminal may be gone
-        print(f"{word}; {remedy()}", file=sys.stderr)
+        terminal.warn(f"{word}; {remedy()}")
     return code
 
 

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from treeparse import terminal
 from treeparse.sentence import Sentence
 
 
@@ -59,7 +60,7 @@ class CorpusObserver:
 
     def warn(self, message: str) -> None:
         """Report a doubt about the input."""
-        warnings.warn(f"{message[0].upper()}{message[1:]}", stacklevel=2)
+        warnings.warn(terminal.message(f"{message[0].upper()}{message[1:]}"), stacklevel=2)
 
     def fail(self, done: int, count: int) -> None:
         """Report that an error ended the work when ``done`` of ``count`` outputs were written."""

@@ -207,7 +207,7 @@ class Application:
         except web.HTTPException as error:
             return _plain(error.status, f"{error.reason}.")
         except Exception:
-            LOG.exception("A request to %s failed.", request.path)
+            LOG.exception("A request to %r failed.", request.path)
             return _plain(500, "The server failed at this request: see its log.")
 
     async def _send(self, request: web.Request, response: web.StreamResponse) -> None:

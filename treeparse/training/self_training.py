@@ -16,6 +16,7 @@ from treeparse.data.files import expand_paths
 from treeparse.data.outputs import atomic_write
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import DataError, TreeparseError
+from treeparse.json_files import from_json
 from treeparse.model import Parser
 from treeparse.model.folder.storage import file_digest
 from treeparse.progress import Console
@@ -140,7 +141,7 @@ def read_rounds(folder: Path) -> list[Round]:
     if not path.is_file():
         return []
     try:
-        return [Round(**values) for values in json.loads(path.read_bytes())]
+        return [Round(**values) for values in from_json(path.read_bytes())]
     except (TypeError, ValueError) as error:
         raise TreeparseError(
             f"{path} is damaged ({error}): remove it, and the same command writes it again without further training."

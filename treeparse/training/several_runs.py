@@ -8,6 +8,7 @@ from typing import Any
 from treeparse.data.outputs import atomic_write
 from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
+from treeparse.json_files import from_json
 from treeparse.upgrades import upgraded_settings
 
 
@@ -43,7 +44,7 @@ def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceabl
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        settings = json.loads(path.read_bytes())
+        settings = from_json(path.read_bytes())
     except ValueError as error:
         raise TreeparseError(f"{path} is damaged ({error}): name another folder.") from error
     if not isinstance(settings, dict):

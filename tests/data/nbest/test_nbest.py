@@ -320,6 +320,7 @@ def fault_of(path: Path) -> DataError:
     ("# rank = 2\n", "# rank = 0\n", 14, "d1-s1.2", "the rank must be an integer of at least 1, got '0'"),
     ("# score = 0.30000000000000004\n", "# score = much\n", 14, "d1-s1.2", "score must be a finite number, got 'much'"),
     ("# score = 0.30000000000000004\n", "# score = nan\n", 14, "d1-s1.2", "score must be a finite number, got 'nan'"),
+    ("# log_prob = -0.1\n", "# log_prob = 0.1\n", 1, "d1-s1.1", "the log of a probability, at most 0, got 0.1"),
     ("# log_prob = -0.1\n", "# log_prob = -inf\n", 1, "d1-s1.1", "the log_prob must be a finite number, got '-inf'"),
     ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1\n", 14, "d1-s1", "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "# sent_id = .2\n", 14, ".2", "the sent_id of a tree of rank 2 must"),
@@ -394,6 +395,7 @@ def changed(path: list[Any], value: Any) -> Callable[[dict[str, Any]], None]:
     (changed(["parses", 1, "score"], True), "the score of a parse must be a number"),
     (changed(["parses", 1, "score"], 10**400), "the score must be a finite number, got '1000000"),
     (changed(["parses", 1, "log_prob"], math.nan), "the log_prob must be a finite number, got 'nan'"),
+    (changed(["parses", 1, "log_prob"], 710.0), "the log_prob must be the log of a probability, at most 0, got 710"),
 ])  # fmt: skip
 def test_faults_of_json_lists(
     lists: list[NBestList], tmp_path: Path, change: Callable[[dict[str, Any]], None], problem: str
@@ -409,7 +411,20 @@ def test_faults_of_json_lists(
     assert fault.sent_id == (None if problem.startswith("sent_id") else "d1-s1")
 
 
-@pytest.mark.parametrize("line", [b"{", b"[1]", b'"a"', b"\xff", b"[" * 100_000, b'{"score": ' + b"9" * 5000 + b"}"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[1]",
+        b'"a"',
+        b"\xff",
+        b"[" * 100_000,
+        b'{"score": ' + b"9" * 5000 + b"}",
+        b'{"sent_id": "\\uD800"}',
+        b'["\\udfff\\udfff"]',
+        '["\ud800"]'.encode(errors="surrogatepass"),
+    ],
+)
 def test_lines_that_are_no_objects(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "out.jsonl"
     path.write_bytes(line + b"\n")

@@ -152,6 +152,10 @@ def test_a_model_without_ngrams(tmp_path: Path) -> None:
         (fasttext(["a"], [(1, 2)], quantised=True), "quantised: export"),
         (fasttext(["a"], [(1, 2)], pruned=3), "pruned: export"),
         (fasttext(["a"], [(1, 2)], buckets=2, grams=(3, 6)), "contradict each other"),
+        (fasttext(["a"], [(1, 2)], buckets=-1, grams=(3, 6)), "contradict each other"),
+        (fasttext(["a"], [(1, 2)], grams=(3, 2**31 - 1)), "contradict each other"),
+        (fasttext(["a"], [(1, 2)], grams=(-1, 6)), "contradict each other"),
+        (fasttext(["a"], [(1, 2)], grams=(6, 3)), "contradict each other"),
         (fasttext(["a"], [(1, float("inf"))]), "vector 1 must have a word and finite numbers"),
     ],
 )

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from treeparse import terminal
 from treeparse.cli.common import add_batch_words_argument, add_import_argument, output_file, percent
 from treeparse.cli.models import check_models, load_model
 from treeparse.cli.scores import PARTS, calibration_of, lines_of
@@ -84,8 +85,8 @@ def run(args: argparse.Namespace) -> int:
     for part in PARTS:
         if part in errors_before and part in errors_after:
             errors.append([PARTS[part], percent(errors_before[part].ece), percent(errors_after[part].ece)])
-    print(f"{fit.sentences:,} sentences, {fit.words:,} words{left_out}\n")
-    print("\n".join([*lines_of([losses, errors]), "", str(args.output or model_folder(args.model))]))
+    terminal.write(f"{fit.sentences:,} sentences, {fit.words:,} words{left_out}", "")
+    terminal.write(*lines_of([losses, errors]), "", str(args.output or model_folder(args.model)))
     return 0
 
 

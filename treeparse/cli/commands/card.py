@@ -1,10 +1,10 @@
 """``treeparse card``: write the card of a run's model, with its scores on test files."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from treeparse import terminal
 from treeparse.cli.common import add_decoder_argument, add_import_argument, add_overwrite_argument
 from treeparse.cli.models import check_models, load_model
 from treeparse.corpus.output_checks import check_outputs
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     tests = {Path(path).name: _scores(parser, path, args) for path in args.tests}
     card = write_card(run.model, run, parser, run.read_history(), tests, title=args.model_name)
     if not args.quiet:
-        print(f"card: {card}", file=sys.stderr)
+        terminal.warn(f"card: {card}")
     return 0
 
 

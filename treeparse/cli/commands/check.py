@@ -11,6 +11,7 @@ from itertools import chain, islice, permutations
 from pathlib import Path
 from typing import Any
 
+from treeparse import terminal
 from treeparse.cli.common import add_overwrite_argument, aligned, counted, output_file
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.compression import plain_name
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     notes = _notes(reports, index)
     if args.output != "-" and not args.quiet and any(report.statistics.sentences for report in reports):
         blank = [""] if any(report.faults for report in reports) else []
-        print("\n".join([*blank, *_table(reports), *(["", *notes] if notes else [])]))
+        terminal.write(*blank, *_table(reports), *(["", *notes] if notes else []))
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(reports, notes), ensure_ascii=False, indent=2) + "\n")
     return int(any(report.faults for report in reports))
@@ -84,7 +85,7 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
     def report(new_faults: Sequence[DataError]) -> None:
         faults.extend(new_faults)
         if args.output != "-":
-            print(*new_faults, sep="\n")
+            terminal.write(*(terminal.message(str(fault)) for fault in new_faults))
 
     def sound_sentences() -> Iterator[ConlluSentence]:
         nonlocal sentences, left_out

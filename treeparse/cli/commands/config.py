@@ -1,9 +1,9 @@
 """``treeparse config``: print a file that ships with treeparse: a configuration, rules or constraints."""
 
 import argparse
-import sys
 from pathlib import Path
 
+from treeparse import terminal
 from treeparse.shipped import every_name, shipped_file
 
 HELP = "print a shipped configuration, rules or constraints, or list them all"
@@ -25,9 +25,9 @@ def run(args: argparse.Namespace) -> int:
         names = every_name()
         width = max(map(len, names), default=0)
         for name in names:
-            print(f"{name:<{width}}  {_summary(shipped_file(name))}".rstrip())
+            terminal.write(f"{name:<{width}}  {_summary(shipped_file(name))}".rstrip())
     else:
-        sys.stdout.write(shipped_file(args.name).read_text(encoding="utf-8"))
+        terminal.write(*shipped_file(args.name).read_text(encoding="utf-8").splitlines())
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 
+from treeparse import terminal
 from treeparse.cli.common import modules_of_current_folder, positive, seed
 from treeparse.cli.training import add_config_arguments, read_config, stoppable
 from treeparse.shipped import file_or_shipped
@@ -46,4 +47,4 @@ def _crossparse(args: argparse.Namespace) -> None:
     listing = Listing(args.k, args.method.replace("-", "_"), args.draw_seed)
     lists = crossparse(config, args.folds, listing, quiet=args.quiet)
     if not args.quiet:
-        print(f"lists: {lists}")
+        terminal.write(f"lists: {lists}")

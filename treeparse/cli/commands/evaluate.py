@@ -2,12 +2,12 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from treeparse import terminal
 from treeparse.cli.common import add_decoder_argument, add_overwrite_argument, output_file, seed, whole
 from treeparse.cli.models import (
     EXPECTED_TREE,
@@ -134,12 +134,12 @@ def run(args: argparse.Namespace) -> int:
     if len(systems) > 1:
         heading = [f"gold  {args.gold}", *(f"{side}     {each.name}" for side, each in zip("AB", systems, strict=True))]
     if evaluation.left_out and not args.quiet:
-        print(f"treeparse: {evaluation.left_out} faulty sentences left out", file=sys.stderr)
+        terminal.warn(f"treeparse: {evaluation.left_out} faulty sentences left out")
     if "-" not in (args.output, args.html) and not (args.quiet and args.output):
         of_systems = [(system.name, [oracle_table(system.oracle)]) for system in systems if system.oracle]
         of_systems += [(each.name, calibration_tables(each.calibration)) for each in systems if each.calibration]
         more = [line for name, each in of_systems for line in ("", name, *lines_of(each))]
-        print("\n".join([*heading, "", *lines_of(tables), *more]))
+        terminal.write(*heading, "", *lines_of(tables), *more)
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(evaluation, args), ensure_ascii=False, indent=2) + "\n")
     if args.html is not None:

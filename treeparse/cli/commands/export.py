@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from treeparse import terminal
 from treeparse.cli.common import add_import_argument, check_modules, import_modules
 from treeparse.data.files import check_folder
 from treeparse.data.outputs import check_output_folder
@@ -38,5 +39,5 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         score = "" if export.best.dev_las is None else f", dev LAS {export.best.dev_las:.2%}"
         stood = "" if export.written else " (it stood there already)"
-        print(f"epoch {export.best.epoch}, the best of {export.epochs}{score}: {export.folder}{stood}")
+        terminal.write(f"epoch {export.best.epoch}, the best of {export.epochs}{score}: {export.folder}{stood}")
     return 0

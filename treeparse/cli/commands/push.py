@@ -2,6 +2,7 @@
 
 import argparse
 
+from treeparse import terminal
 from treeparse.model.folder.hub import push
 
 HELP = "put a model on the Hugging Face hub"
@@ -26,5 +27,5 @@ def run(args: argparse.Namespace) -> int:
     """Push, and print the address."""
     address = push(args.model, args.name, private=args.private, revision=args.revision)
     if not args.quiet:
-        print(address)
+        terminal.write(address)
     return 0

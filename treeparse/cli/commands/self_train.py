@@ -4,6 +4,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
+from treeparse import terminal
 from treeparse.cli.common import aligned, modules_of_current_folder, percent, positive, real
 from treeparse.cli.training import add_config_arguments, is_further_process, read_config, stoppable
 from treeparse.shipped import file_or_shipped
@@ -51,8 +52,7 @@ def _self_train(args: argparse.Namespace) -> None:
 
     rounds = self_train(config, args.rounds, least_log_prob=args.least_log_prob, quiet=args.quiet)
     if not args.quiet and not is_further_process():
-        print("\n".join(_table(rounds, best_round(rounds))))
-        print(f"model: {config.output}/model")
+        terminal.write(*_table(rounds, best_round(rounds)), f"model: {config.output}/model")
 
 
 def _table(rounds: "list[Round]", best: "Round") -> list[str]:

@@ -2,9 +2,9 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 
+from treeparse import terminal
 from treeparse.cli.common import add_import_argument, counted, positive, real, whole
 from treeparse.cli.models import add_precision_argument, check_models, load_models
 from treeparse.errors import TreeparseError
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     def ready(address: str) -> None:
         if not args.quiet:
             names = f"{counted(len(models), 'model')}, {', '.join(models)}"
-            print(f"treeparse: serving {names}, at {address}/process", file=sys.stderr, flush=True)
+            terminal.warn(f"treeparse: serving {names}, at {address}/process")
 
     serve(models, host=args.host, port=args.port, limits=limits, ready=ready)
     return 0

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from treeparse import terminal
 from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.training import how_to_resume, is_further_process, read_config, stoppable
 from treeparse.errors import TreeparseError
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.help_config:
         from treeparse.training.settings.reading import describe_settings
 
-        print(describe_settings(args.overrides))
+        terminal.write(*describe_settings(args.overrides).splitlines())
         return 0
 
     output = None

@@ -1,10 +1,10 @@
 """``treeparse train-reranker``: train a reranker from n-best lists of sentences with gold trees."""
 
 import argparse
-import sys
 from collections.abc import Iterator
 from itertools import chain
 
+from treeparse import terminal
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive, seed
 from treeparse.data import NBestList, expand_paths, load_treebank, read_nbest
 from treeparse.errors import TreeparseError
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
     def say(line: str) -> None:
         if not args.quiet:
-            print(line, file=sys.stderr, flush=True)
+            terminal.warn(line)
 
     import_modules(args)
     gold, lists = _gold(args.gold, args), _lists(args.lists)
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         reranker = Reranker.train(model, gold, lists, learning, held_out=held_out, say=say)
     reranker.save_pretrained(args.output)
     if not args.quiet:
-        print(f"base weight {reranker.base_weight:.2f}: {args.output}")
+        terminal.write(f"base weight {reranker.base_weight:.2f}: {args.output}")
     return 0
 
 

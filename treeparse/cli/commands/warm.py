@@ -16,6 +16,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from treeparse import terminal
 from treeparse.cli.common import positive
 from treeparse.errors import TreeparseError
 from treeparse.progress import Bar
@@ -154,7 +155,8 @@ def run(args: argparse.Namespace) -> int:
                 bar.update()
     if not args.quiet:
         counts = f"{len(kernels.compiled)} kernels compiled, {len(kernels.cached)} were there already"
-        print(f"treeparse: {counts}, in {', '.join(sorted(kernels.folders))}; {time.perf_counter() - started:.0f} s")
+        seconds = time.perf_counter() - started
+        terminal.write(f"treeparse: {counts}, in {', '.join(sorted(kernels.folders))}; {seconds:.0f} s")
     return 0
 
 
@@ -169,7 +171,7 @@ def _device_sources() -> list[tuple[Path, str]]:
     try:
         compiler.version()
     except Exception as error:  # a missing package or library
-        print(f"treeparse: warning: {cuda.why_not(0, error)}", file=sys.stderr)
+        terminal.warn(f"treeparse: warning: {cuda.why_not(0, error)}")
         return []
     architectures = {cuda.architecture_of(index) for index in range(torch.cuda.device_count())}
     return list(product(sorted(set(compiler.kernels().values())), sorted(architectures)))

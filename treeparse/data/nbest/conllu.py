@@ -30,6 +30,7 @@ Fault = Callable[[str], DataError]
 """Makes the error for a problem, with file and line."""
 
 RANK, LOG_PROB, SCORE = FIGURES = ("rank", "log_prob", "score")
+ROUNDING = 1e-3  # of log probabilities in float32
 _ONCE = re.compile(r"newdoc\b|newpar\b|parallel_id$|global\.")
 _RANK = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -136,6 +137,7 @@ def _ranked(block: ConlluSentence) -> _Ranked:
         raise block.fault(f"the sent_id of a tree of rank {rank} must be the sentence's, followed by .{rank}")
     words = block.words
     log_prob, score = (finite_number(figures[key][0], key, block.fault) for key in (LOG_PROB, SCORE))
+    check_log_prob(log_prob, block.fault)
     parse = Parse(words.forms, words.heads or (), words.labels or (), log_prob, score)
     return _Ranked(block, sent_id, int(rank), _with_read_probabilities(parse, block))
 
@@ -166,6 +168,12 @@ def probability_number(text: str, name: str, fault: Fault) -> float:
     if not 0 <= number <= 1:
         raise fault(f"the {name} must be from 0 to 1, got {shown(text)}")
     return number
+
+
+def check_log_prob(log_prob: float, fault: Fault) -> None:
+    """Raise for a log probability above 0 by more than rounding."""
+    if log_prob > ROUNDING:
+        raise fault(f"the {LOG_PROB} must be the log of a probability, at most 0, got {log_prob:g}")
 
 
 def finite_number(text: str, name: str, fault: Fault) -> float:

@@ -19,11 +19,13 @@ from treeparse.data.nbest.conllu import (
     LOG_PROB,
     SCORE,
     Fault,
+    check_log_prob,
     finite_number,
     probability_number,
 )
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import DataError
+from treeparse.json_files import from_json
 from treeparse.sentence import tree_problem
 
 _PROBS = ("arc_probs", "label_probs")
@@ -64,8 +66,8 @@ def read(path: str | Path) -> Iterator[NBestList]:
 def _list(content: bytes, source: str, number: int) -> NBestList:
     fault: Fault = partial(DataError, source=source, line=number)
     try:
-        data = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        data = from_json(content)
+    except ValueError as error:
         raise fault(f"the line must be JSON ({error})") from error
     if not isinstance(data, dict):
         raise fault("the line must be a JSON object of one sentence")
@@ -90,6 +92,7 @@ def _parse(data: dict[str, Any], tokens: tuple[str, ...], fault: Fault) -> Parse
     if any(not label or _COLUMN_BREAKS.search(label) for label in labels):
         raise fault("a label must have a character, and no tab or line break")
     log_prob, score = (_number(data.get(name), name, fault) for name in (LOG_PROB, SCORE))
+    check_log_prob(log_prob, fault)
     parse = Parse(tokens, tuple(heads), tuple(labels), log_prob, score)
     arcs, labeled = (_probabilities(data.get(name), name, tokens, fault) for name in _PROBS)
     if (arcs is None) != (labeled is None):

@@ -14,6 +14,7 @@ MAGIC = struct.pack("<i", 793712314)
 _VERSIONS = (11, 12)
 _SUPERVISED = 3
 _MAX_WORD = 100_000  # bytes
+_MAX_NGRAM = 100  # characters; reading a word takes time in proportion
 _END_OF_SENTENCE = "</s>"  # has no n-grams
 _FNV_START, _FNV_PRIME = 2166136261, 16777619
 
@@ -109,7 +110,9 @@ def _read_model(stream: BinaryIO, source: str) -> _Model:
     if quantised:
         raise DataError("this fastText model is quantised: export its vectors as text, a .vec", source=source)
     rows, columns = _unpack(stream, "qq")
-    if len(words) != count or columns != size or size < 1 or rows < count + (buckets if longest else 0):
+    has_ngrams = 0 <= shortest <= longest <= _MAX_NGRAM and buckets >= 0
+    contradicts = len(words) != count or columns != size or size < 1 or rows < count + (buckets if longest else 0)
+    if contradicts or (longest and not has_ngrams):
         raise DataError("the sizes in this fastText model contradict each other: download it again", source=source)
     return _Model(size, buckets if longest else 0, shortest, longest, words, stream.tell(), rows)
 

@@ -11,7 +11,7 @@ import numpy as np
 from treeparse.data.files import numbered_lines
 from treeparse.errors import DataError
 
-_HEADER = re.compile(rb"[0-9]+ ([0-9]+)")
+_HEADER = re.compile(rb"[0-9]+ ([0-9]{1,9})")
 _LINES_AT_ONCE = 4096
 
 _Line = tuple[int, bytes]

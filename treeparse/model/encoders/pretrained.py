@@ -16,6 +16,7 @@ from torch import Tensor
 
 from treeparse.data.features.subwords import SpecialSubwords
 from treeparse.errors import TreeparseError
+from treeparse.json_files import from_json
 from treeparse.model.folder.files import snapshot
 from treeparse.nn.huggingface import UNLIMITED, architecture_of, config_of, library_faults, model_arguments, quiet
 
@@ -62,10 +63,10 @@ class Pretrained:
         """Return the settings in the model's ``config.json``, with all defaults."""
         path = self.folder / CONFIG
         try:
-            config = json.loads(path.read_bytes())
+            config = from_json(path.read_bytes())
         except FileNotFoundError as error:
             raise self._unusable(f"it has no {CONFIG}") from error
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             raise self._unusable(f"its {CONFIG} cannot be read: {error}") from error
         if not isinstance(config, dict):
             raise self._unusable(f"its {CONFIG} must be a mapping")

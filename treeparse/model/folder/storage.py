@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from treeparse.data.outputs import atomic_folder, atomic_write
 from treeparse.errors import TreeparseError
+from treeparse.json_files import from_json
 from treeparse.model.config import DEFAULT_ENCODER, DEFAULT_SCORER, ENCODERS, SCORERS, ScorerConfig
 from treeparse.model.encoders.own import OwnEncoderConfig
 from treeparse.model.folder.files import CONFIG, VOCABULARY, WEIGHTS, check_model_files
@@ -251,8 +252,8 @@ def _write_json(path: Path, data: Any, indent: int | None = None) -> None:
 
 def _read_mapping(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_bytes(), object_pairs_hook=_without_repeats)
-    except (ValueError, RecursionError) as error:
+        data = from_json(path.read_bytes(), _without_repeats)
+    except ValueError as error:
         raise _damaged(path, error) from error
     if not isinstance(data, dict):
         raise _damaged(path, "it holds no mapping")

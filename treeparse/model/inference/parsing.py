@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypedDict
 import torch
 from torch import nn
 
+from treeparse import terminal
 from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import CHECKED, RawTextCheck
@@ -168,7 +169,7 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         if isinstance(words, list | tuple | Mapping)
     )
     if doubt := model.raw_text.check(split_by_user):
-        warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=4)
+        warnings.warn(terminal.message(f"{doubt[0].upper()}{doubt[1:]}"), stacklevel=4)
 
     @torch.inference_mode()
     def batch_lists(indices: list[int], chosen: list[Sentence]) -> list[list[Parse]]:

@@ -24,7 +24,7 @@ from treeparse.progress import Console
 from treeparse.sentence import Sentence
 from treeparse.training.settings.config import ResolvedConfig
 
-FORMAT = 1  # of the cache, part of its keys
+FORMAT = 2  # of the cache, part of its keys
 PART = 2**27  # bytes of a file, about
 GIGABYTE = 10**9
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -138,9 +138,22 @@ def file_settings(path: str | Path) -> dict[Any, Any]:
 
 
 def file_arguments(settings: Mapping[Any, Any], keys: Keys) -> list[str]:
-    """Return the settings of a file as the arguments ``--config TEXT``; raise ``TreeparseError`` for unknown keys."""
+    """Return the settings of a file as the arguments ``--config TEXT``; raise ``TreeparseError`` for unknown keys.
+
+    Empty settings are options, too: jsonargparse checks that these may be empty, but not those of a config.
+    """
+    spelled = _spelled(settings, keys)
     # As JSON, because its strings are quoted: YAML 1.1 and jsonargparse differ on the type of 1e5.
-    return ["--config", json.dumps(_spelled(settings, keys), ensure_ascii=False)]
+    config = ["--config", json.dumps(spelled, ensure_ascii=False)]
+    return config + [part for key in _empty_settings(spelled) for part in (f"--{key}", "null")]
+
+
+def _empty_settings(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _empty_settings(value, f"{prefix}{name}.")
+        elif value is None:
+            yield f"{prefix}{name}"
 
 
 def _spelled(settings: Mapping[Any, Any], keys: Keys, prefix: str = "") -> dict[Any, Any]:

@@ -13,6 +13,7 @@ import torch
 
 from treeparse.batch import pick_device
 from treeparse.errors import TreeparseError
+from treeparse.json_files import from_json
 from treeparse.model.folder.storage import file_header, from_plain, upgraded
 from treeparse.sentence import Sentence
 from treeparse.upgrades import added_setting
@@ -84,7 +85,7 @@ class Provenance:
     def from_json(cls, text: str, where: str) -> Self:
         """Read the text that :meth:`to_json` wrote; raise for any other text."""
         try:
-            data = json.loads(text)
+            data = from_json(text)
         except ValueError as error:
             raise TreeparseError(f"{where} is damaged ({error}): remove it, and the card does without.") from error
         return from_plain(cls, upgraded(data, where) if isinstance(data, dict) else data, where)

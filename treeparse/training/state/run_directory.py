@@ -22,6 +22,7 @@ from treeparse.data.features.indexer import Indexer
 from treeparse.data.outputs import atomic_output, atomic_write
 from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
+from treeparse.json_files import from_json
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.folder.files import RUN_CHECKPOINTS, RUN_MODEL
 from treeparse.model.folder.storage import file_header, from_plain, upgraded
@@ -92,7 +93,7 @@ class RunDirectory:
                 f"treeparse train --resume {self.path} writes it, and the model at its end."
             )
         try:
-            values = json.loads(self.parser.read_bytes())
+            values = from_json(self.parser.read_bytes())
             # The first runs wrote no header; what they wrote is of the first format.
             header = {"format": 1} | {name: values[name] for name in file_header() if name in values}
             where = f"{self.parser}, config"

@@ -1,0 +1,28 @@
+"""JSON as files hold it: whatever they hold, one kind of error says what is wrong."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+_MAY_BE_HALF_OF_A_PAIR = re.compile("\\\\u[dD][89abAB]|[\ud800-\udfff]")
+
+
+def from_json(content: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """Read a value; ``pairs`` makes what is returned for an object.
+
+    Raises:
+        ValueError: for what is no JSON in UTF-8, is nested too deeply, or holds half of a surrogate pair, which no
+            text in UTF-8 can hold.
+    """
+    text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+    try:
+        value = json.loads(text, object_pairs_hook=pairs)
+    except RecursionError as error:
+        raise ValueError("its values are nested too deeply") from error
+    if _MAY_BE_HALF_OF_A_PAIR.search(text):  # a pair of escapes is a character
+        try:
+            json.dumps(json.loads(text), ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"it holds {error.object[error.start]!a}, half of a surrogate pair") from error
+    return value
