@@ -192,6 +192,9 @@ def test_architectures_that_are_refused_before_anything_is_built(change: dict[st
         ({"num_attention_heads": 3}, "its architecture does not build a model"),
         ({"hidden_act": "import os"}, "its architecture does not build a model"),
         ({"hidden_size": "large"}, "do not encode text alone|its architecture"),
+        ({"chunk_size_feed_forward": "many"}, "chunk_size_feed_forward must be a number of type int, got 'many'"),
+        ({"chunk_size_feed_forward": 1.5}, "chunk_size_feed_forward must be a number of type int, got 1.5"),
+        ({"hidden_dropout_prob": True}, "hidden_dropout_prob must be a number of type float, got True"),
     ],
 )
 def test_architectures_that_make_no_model(change: dict[str, Any], words: str) -> None:

@@ -134,6 +134,7 @@ CHANGES: dict[str, Callable[[Values], None]] = {
     "a record with more": put("history", 0, "more", value=1.0),
     "a record with a text": put("history", 0, "dev_las", value="high"),
     "a record with NaN": put("history", 0, "dev_las", value=math.nan),
+    "a record of endless seconds": put("history", 0, "seconds", value=math.inf),
     "a record of half an epoch": put("history", 0, "epoch", value=0.5),
     "records out of order": turn("history", by=lambda records: records[::-1]),
     "weights that are a list": turn("weights", by=lambda weights: list(weights.values())),

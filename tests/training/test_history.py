@@ -9,6 +9,7 @@ from treeparse.training.state.history import (
     EpochRecord,
     TensorBoardLog,
     best_record,
+    clock,
     is_finished,
     read_csv,
     write_csv,
@@ -85,3 +86,10 @@ def test_tensorboard_holds_every_epoch_once(tmp_path: Path) -> None:
     assert set(events.Tags()["scalars"]) == {
         *("loss", "learning_rate", "dev/uas", "dev/las", "words_per_second", "seconds")
     }
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0.4, "00:00:00"), (59.6, "00:01:00"), (3661, "01:01:01"), (360_000, "100:00:00")]
+)
+def test_a_clock_counts_the_hours_of_several_days(seconds: float, shown: str) -> None:
+    assert clock(seconds) == shown

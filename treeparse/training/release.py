@@ -5,7 +5,6 @@ The card says in Markdown, which the hub reads, what the model is, its scores an
 
 import json
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from treeparse.model import Parser
 from treeparse.model.folder.files import CARD, check_model_folder
 from treeparse.model.scorers import scorer_kind
 from treeparse.names import TreeKind
-from treeparse.training.state.history import EpochRecord, best_record
+from treeparse.training.state.history import EpochRecord, best_record, clock
 from treeparse.training.state.provenance import Provenance, licence_tag
 from treeparse.training.state.run_directory import RunDirectory
 
@@ -203,8 +202,7 @@ def _training(history: Sequence[EpochRecord], provenance: Provenance | None) -> 
         if provenance.releases:
             yield f"- Universal Dependencies {', '.join(provenance.releases)}"
         yield f"- Licence of the treebanks: {', '.join(provenance.licences) or 'not known, see the treebanks'}"
-    clock = time.strftime("%H:%M:%S", time.gmtime(seconds))
-    yield f"- Time: {clock} for {history[-1].epoch} epochs; the model is that of epoch {best.epoch}"
+    yield f"- Time: {clock(seconds)} for {history[-1].epoch} epochs; the model is that of epoch {best.epoch}"
     if provenance is not None:
         threads = f"{provenance.threads} thread{'s' * (provenance.threads != 1)}"
         yield f"- Machine: {provenance.device}, {threads}"

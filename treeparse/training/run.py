@@ -1,6 +1,5 @@
 """A training run: from its settings to its model directory, and its resumption."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -39,7 +38,7 @@ from treeparse.training.settings.config import ResolvedConfig, TrainConfig
 from treeparse.training.settings.reading import build_objective
 from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
 from treeparse.training.settings.step_memory import fit_batches_in_memory
-from treeparse.training.state.history import EpochRecord, best_record
+from treeparse.training.state.history import EpochRecord, best_record, clock
 from treeparse.training.state.identity import check_identity, run_identity, with_values_of_before
 from treeparse.training.state.provenance import Provenance
 from treeparse.training.state.run_directory import RunDirectory, RunState
@@ -256,5 +255,5 @@ def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Cons
     result = f"the model is that of epoch {best.epoch} of {history[-1].epoch}"
     if best.dev_uas is not None and best.dev_las is not None:
         result = f"best dev UAS {best.dev_uas:.2%}, LAS {best.dev_las:.2%} in epoch {best.epoch} of {history[-1].epoch}"
-    console.say(f"{result}; {time.strftime('%H:%M:%S', time.gmtime(seconds))} in all")
+    console.say(f"{result}; {clock(seconds)} in all")
     console.say(f"model: {run.model}")

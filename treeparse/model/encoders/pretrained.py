@@ -27,6 +27,16 @@ PATTERNS += ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json", 
 PATTERNS += ["sentencepiece.bpe.model", "spiece.model", "spm.model"]
 
 
+def _folder(name: str) -> Path:
+    return Path(os.path.expandvars(name)).expanduser()
+
+
+def public_name(name: str) -> str:
+    """Return the name of a pretrained model as others may read it: of a folder, without the path to it."""
+    folder = _folder(name)
+    return folder.resolve().name if name and folder.is_dir() else name
+
+
 @dataclass(frozen=True)
 class Pretrained:
     """A pretrained model with its files in ``folder``; ``revision`` is its commit on the Hub, "" for a local model."""
@@ -45,7 +55,7 @@ class Pretrained:
             raise TreeparseError(
                 "encoder.model must not be empty: name a model's folder, or a model on the Hugging Face Hub."
             )
-        folder = Path(os.path.expandvars(name)).expanduser()
+        folder = _folder(name)
         if folder.is_dir():
             if revision:
                 raise TreeparseError(

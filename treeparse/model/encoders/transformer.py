@@ -9,7 +9,7 @@ from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model.encoders.kind import SMALLEST, EncoderKind, EncoderSize, built_without_storage, count_weights
-from treeparse.model.encoders.pretrained import Pretrained
+from treeparse.model.encoders.pretrained import Pretrained, public_name
 from treeparse.nn import Encoder, TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import build_transformer, most_subwords
 from treeparse.sentence import Sentence
@@ -48,10 +48,14 @@ class Transformer(EncoderKind[TransformerConfig]):
         return self.config.type
 
     def completed(self, vectors: WordVectors | None) -> Self:
-        """Return this kind with the architecture of the named model, and with its commit if it is on the Hub."""
+        """Return this kind with the architecture of the named model, and with its commit if it is on the Hub.
+
+        A folder goes by its own name alone, because nobody else has the folders above it.
+        """
         super().completed(vectors)
         model = Pretrained.find(self.config.model, self.config.revision)
-        config = replace(self.config, revision=model.revision, architecture=model.architecture())
+        name, architecture = public_name(self.config.model), model.architecture()
+        config = replace(self.config, model=name, revision=model.revision, architecture=architecture)
         return replace(self, config=config, pretrained=model)
 
     def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Features:
@@ -131,7 +135,8 @@ class Transformer(EncoderKind[TransformerConfig]):
         free |= set() if self.config.hidden_size else {"layers"}
         free |= set() if self.config.char_filters else {"char_size", "char_widths"}
         free |= set() if self.config.tags else {"tag_size"}
-        return {name: value for name, value in asdict(self.config).items() if name not in free}
+        settings = asdict(replace(self.config, model=public_name(self.config.model)))
+        return {name: value for name, value in settings.items() if name not in free}
 
 
 def _subwords(features: Features) -> SubwordFeatures:

@@ -67,6 +67,12 @@ def best_record(history: Sequence[EpochRecord]) -> EpochRecord:
     return max(history, key=lambda record: record.dev_las or 0.0)
 
 
+def clock(seconds: float) -> str:
+    """Return a time of training as hours, minutes and seconds; the hours of several days, too."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest:02}"
+
+
 def is_finished(history: Sequence[EpochRecord], *, epochs: int, patience: int | None) -> bool:
     """Return whether a run is over: all epochs are done, or ``patience`` epochs brought no better one."""
     if not history:

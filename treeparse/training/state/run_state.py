@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
@@ -20,6 +21,7 @@ STATE_FORMAT = 1
 REMEDY = "train anew under another --output"
 MOST_VALUES, MOST_DEPTH = 10_000, 20  # of settings, which have about a hundred values, three deep
 MOST_BITS = 64  # of whole numbers
+MOST_SECONDS = 1e9  # of an epoch, some thirty years
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ def _history(records: Sequence[Any]) -> list[EpochRecord]:
             _check_plain(numbers, f"the {name} of {what}")
             _check(all(type(value) is float for value in numbers.values()), f"the {name} of {what} are no numbers")
         _check(record.get("dev_tags", {}).keys() <= TAG_SCORES.keys(), f"the dev_tags of {what} are none")
+        _check(0 <= record["seconds"] < MOST_SECONDS, f"the seconds of {what} cannot be")
     history = [EpochRecord(**record) for record in records]
     epochs = [record.epoch for record in history]
     _check(epochs and epochs[0] >= 1 and epochs == sorted(set(epochs)), "the epochs of its history are out of order")
@@ -169,14 +172,22 @@ def _optimizer_averages(state: Mapping[str, Any], optimizer: AdamW) -> dict[int,
 
 def _check_fields(kind: type, values: Mapping[Any, Any], what: str) -> None:
     """Check names and types of values against the fields of a dataclass; fields with a default may be missing."""
-    known = {field.name for field in fields(kind)}
-    needed = {each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING}
+    hints, needed = _fields_of(kind)
     _check(needed <= values.keys(), f"{what} lacks {_names(needed - values.keys())}")
-    _check(values.keys() <= known, f"{what} holds {_names(values.keys() - known)}, which this version does not know")
-    for name, hint in get_type_hints(kind).items():
+    unknown = values.keys() - hints.keys()
+    _check(not unknown, f"{what} holds {_names(unknown)}, which this version does not know")
+    for name, hint in hints.items():
         if name in values:
             actual = type(values[name]).__name__
             _check(_is_of(values[name], hint), f"{name} of {what} is of type {actual}, or out of its range")
+
+
+@cache  # a long history has many records
+def _fields_of(kind: type) -> tuple[dict[str, Any], set[str]]:
+    """Return the types of a dataclass's fields by name, and the fields without a default."""
+    hints, every = get_type_hints(kind), fields(kind)
+    needed = {each.name for each in every if each.default is MISSING and each.default_factory is MISSING}
+    return {each.name: hints[each.name] for each in every}, needed
 
 
 def _is_of(value: object, hint: Any) -> bool:
