@@ -2,9 +2,10 @@
 
 import socket
 import struct
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from helpers.served import Answer, HeldModel, Server, served
@@ -12,6 +13,7 @@ from helpers.waiting import wait_until
 
 from treeparse.model import Parser
 from treeparse.serve import Limits
+from treeparse.serve.connections import INTERIM, PATIENCE
 
 HEAD = b"POST /process HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 GOOD = b"input=horizontal&data=a+b"
@@ -66,13 +68,33 @@ def test_a_body_that_does_not_come_is_answered_and_closed(hurried: Server) -> No
     assert_well(hurried)
 
 
-@pytest.mark.parametrize("parts", [REQUEST, REQUEST[:40], b"\r\n\r\n"])
-def test_half_closed_connections(hurried: Server, parts: bytes) -> None:
+@pytest.mark.parametrize("parts", [REQUEST[:40], REQUEST[:-1], b"\r\n\r\n"])
+def test_half_of_a_request_and_then_the_end(hurried: Server, parts: bytes) -> None:
     with hurried.connect() as connection:
         connection.sendall(parts)
         connection.shutdown(socket.SHUT_WR)
-        received(connection)  # an answer or none, but an end
+        with suppress(ConnectionResetError):
+            assert received(connection) == b""
     assert_well(hurried)
+
+
+@pytest.mark.parametrize("version", [b"HTTP/1.1", b"HTTP/1.0"])
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_a_client_that_ends_its_side_is_answered(model: HeldModel, version: bytes, is_slow: bool) -> None:
+    with served({"one": model}) as server, server.connect() as connection:
+        if is_slow:
+            model.hold()
+        connection.sendall(REQUEST.replace(b"HTTP/1.1", version))
+        connection.shutdown(socket.SHUT_WR)
+        if is_slow:
+            assert model.begun.wait(10)
+            time.sleep(3 * PATIENCE)
+            model.free.set()
+        answer = received(connection)
+        interim = INTERIM if is_slow and version == b"HTTP/1.1" else b""
+        assert answer.startswith(interim + version + b" 200 OK")
+        assert b"1\\ta\\t" in answer
+        assert server.metric("treeparse_clients_left_total") == 0
 
 
 @pytest.mark.parametrize(
@@ -135,7 +157,8 @@ def background(server: Server, pool: ThreadPoolExecutor, data: str) -> "Future[A
     return pool.submit(server.process, data, input="horizontal")
 
 
-def test_a_client_that_has_gone_is_not_parsed_for(hurried: Server, model: HeldModel) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_client_that_has_gone_is_not_parsed_for(hurried: Server, model: HeldModel, at_once: bool) -> None:
     with ThreadPoolExecutor() as pool:
         model.hold()
         first = background(hurried, pool, "a b")
@@ -143,7 +166,8 @@ def test_a_client_that_has_gone_is_not_parsed_for(hurried: Server, model: HeldMo
         with hurried.connect() as connection:
             connection.sendall(REQUEST.replace(b"a+b", b"x+y"))
             wait_until(lambda: hurried.metric("treeparse_queue_requests") == 1)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            if at_once:  # by a reset
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         wait_until(lambda: hurried.metric("treeparse_clients_left_total") == 1)
         assert hurried.metric("treeparse_queue_requests") == 0
         model.free.set()

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
+from treeparse.serve.connections import Connection, OpenRequest
 from treeparse.serve.forms import parameters
 from treeparse.serve.limits import RETRY_AFTER, Limits, RequestError
 from treeparse.serve.metrics import TYPE
@@ -19,6 +20,7 @@ from treeparse.serve.service import Service, as_json
 
 LOG = logging.getLogger(__name__)
 HOST, PORT = "127.0.0.1", 8001
+BACKLOG = 128  # connections that wait to be accepted
 HEADER_LINE = 1 << 16  # bytes of the first line of a request, with its query, and of each header
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PATHS = ("/process", "/models", "/health", "/metrics")
@@ -89,16 +91,19 @@ async def listening(service: Service, host: str, port: int) -> AsyncIterator[str
     service.start()
     try:
         await runner.setup()
-        site = web.TCPSite(runner, host, port)
+        inner = runner.server
+        assert inner is not None
         try:
-            await site.start()
+            server = await asyncio.get_running_loop().create_server(
+                lambda: Connection(inner(), application.open_requests), host, port, backlog=BACKLOG
+            )
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise TreeparseError(f"The server cannot listen at {host}, port {port}: {reason}.") from error
-        bound = runner.addresses[0]
+        bound = server.sockets[0].getsockname()
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         yield f"http://{shown}:{bound[1]}"
-        await site.stop()
+        server.close()
         await application.drain()
     finally:
         await runner.cleanup()
@@ -114,6 +119,7 @@ class Application:
         self._idle = asyncio.Event()
         self._idle.set()
         self._stopping = False
+        self.open_requests: dict[asyncio.BaseTransport, OpenRequest] = {}
         self.web: web.Application = web.Application(
             client_max_size=self._limits.request_bytes, middlewares=[self._answer]
         )
@@ -171,8 +177,12 @@ class Application:
         started = time.perf_counter()
         self._in_progress += 1
         self._idle.clear()
+        transport, noted = request.transport, OpenRequest(request)
+        if transport is not None:
+            self.open_requests[transport] = noted
         try:
             response = await self._response(request, handler)
+            noted.is_being_answered = True
             path = request.path if request.path in PATHS else "other"
             self._service.metrics.answered(path, response.status, time.perf_counter() - started)
             await self._send(request, response)
@@ -181,6 +191,8 @@ class Application:
             self._service.metrics.left()
             raise
         finally:
+            if transport is not None:
+                del self.open_requests[transport]
             self._in_progress -= 1
             if not self._in_progress:
                 self._idle.set()
