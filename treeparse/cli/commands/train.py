@@ -26,8 +26,9 @@ examples:
   treeparse train --help-config
 
 mymodule.MyLoss and mymodule.MyEncoder are your own classes, in an installed module or one in the current folder. Other
-commands need --import mymodule to load a model with such an encoder. The run's folder holds model/ (the parser),
-metrics.csv, tensorboard/, config.yaml and checkpoints/."""
+commands need --import mymodule to load a model with such an encoder. A config that names a module runs its code: read a
+stranger's config, and the config.yaml of a stranger's run, before you train with it. The run's folder holds model/ (the
+parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
