@@ -18,6 +18,7 @@ from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.trees import LabeledTree
 
 FIRST_TREES = 4  # unlabelled trees that a list begins with; their number doubles as long as it is too small
+NEAR = 3.0  # nats below the highest bound of a word
 ROUNDS = 8  # of scoring the arcs of the best tree; items that need more have most of their arcs scored
 
 ArcScores = Callable[[Tensor, Tensor, Tensor], Tensor]  # item, head and dependent (A,) of arcs -> scores (A,)
@@ -135,7 +136,9 @@ class BestLabeled:
         def best_scores_of_items(items: Tensor) -> Tensor:
             return arcs[items] + self.labels.of_items(items).best()
 
-        return best_under_bounds(self._over(arcs + bound), best_scores, best_scores_of_items)
+        # Best trees of parts besides arcs take long, so that rounds are worth more than labels of arcs.
+        near = NEAR if self.trees.family.kinds else None
+        return best_under_bounds(self._over(arcs + bound), best_scores, best_scores_of_items, near)
 
     def arcs_first(self) -> LabeledTree:
         """Return the best trees by the scores of their parts, with the best label of each arc, ``(*batch, n+1)`` both.
@@ -186,7 +189,9 @@ class BestLabeled:
         return result
 
 
-def best_under_bounds(trees: FlatTrees, scores_of: ArcScores, scores_of_items: ItemScores) -> Tensor:
+def best_under_bounds(
+    trees: FlatTrees, scores_of: ArcScores, scores_of_items: ItemScores, near: float | None = None
+) -> Tensor:
     """Return heads ``(B, n+1)`` of the best trees by arc scores that are computed on demand; -1 without a tree.
 
     The best tree under the bounds is the best of all once all its arcs are scored, because no other tree scores more
@@ -196,9 +201,16 @@ def best_under_bounds(trees: FlatTrees, scores_of: ArcScores, scores_of_items: I
         trees: the trees, under upper bounds of the scores of arcs, -inf for forbidden arcs.
         scores_of: the scores of arcs.
         scores_of_items: the scores of all arcs of items, for the few items whose bounds are too loose.
+        near: arcs whose bounds are so little below the highest one of their word are scored before the first round.
     """
-    heads, bounds = trees.heads.clone(), trees.arcs.clone()
+    bounds = torch.where(trees.is_arc, trees.arcs, -torch.inf)
     is_known = torch.zeros_like(bounds, dtype=torch.bool)
+    if near is not None:
+        is_known = (bounds >= bounds.amax(1, keepdim=True) - near) & (bounds > -torch.inf)
+        arcs = is_known.nonzero(as_tuple=True)
+        bounds[arcs] = scores_of(*arcs).to(bounds.dtype)
+        trees = trees.with_arcs(bounds)
+    heads = trees.heads.clone()
     items = torch.arange(len(heads), device=heads.device)
     for _ in range(ROUNDS):
         rows, dependents = (heads[items] >= 0).nonzero(as_tuple=True)
