@@ -123,6 +123,24 @@ def test_the_best_tree_where_bounds_say_little(case: Case, rounds: int, monkeypa
         assert source.looks <= (2 * rounds + 4) * int(LENGTHS.sum()) + 18
 
 
+@every_base
+@pytest.mark.parametrize(("near", "most"), [(1.0, 16), (1e9, 16), (1e9, 2)])
+def test_the_best_tree_where_near_arcs_are_scored_first(
+    case: Case, near: float, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All arcs are near, or few, or too many for this: the tree is the same, and is found in the fewest rounds."""
+    monkeypatch.setattr(best, "MANY", (0,))
+    monkeypatch.setattr(best, "NEAR", near)
+    monkeypatch.setattr(best, "MOST_NEAR", most)
+    monkeypatch.setattr(best, "ROUNDS", 1 if (near, most) == (1e9, 16) else best.ROUNDS)
+    for seed in range(10):
+        p, q, source = both(case, 0.0, seed=seed, scale=5.0)
+        assert all(torch.equal(*pair) for pair in zip(p.mode, q.mode, strict=True))
+        if near == 1e9 and most == 16:
+            assert source.slices == 0
+            assert source.looks <= int((LENGTHS * LENGTHS).sum()) + 18
+
+
 def test_few_arcs_are_looked_up_where_labels_are_certain() -> None:
     case = UNLABELED[0]
     base = case.make(case.parameters(40, seed=1, batch=(4,), scale=3.0))

@@ -18,7 +18,9 @@ from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.trees import LabeledTree
 
 FIRST_TREES = 4  # unlabelled trees that a list begins with; their number doubles as long as it is too small
-NEAR = 3.0  # nats below the highest bound of a word
+NEAR, MOST_NEAR = 2.0, 16  # nats below the highest bound of a word, and arcs a word
+# Nodes beyond which rounds cost more than the labels of near arcs, by the number of kinds of part besides arcs.
+MANY = 400, 100, 16
 ROUNDS = 8  # of scoring the arcs of the best tree; items that need more have most of their arcs scored
 
 ArcScores = Callable[[Tensor, Tensor, Tensor], Tensor]  # item, head and dependent (A,) of arcs -> scores (A,)
@@ -136,8 +138,7 @@ class BestLabeled:
         def best_scores_of_items(items: Tensor) -> Tensor:
             return arcs[items] + self.labels.of_items(items).best()
 
-        # Best trees of parts besides arcs take long, so that rounds are worth more than labels of arcs.
-        near = NEAR if self.trees.family.kinds else None
+        near = NEAR if arcs.shape[-1] > MANY[len(self.trees.family.kinds)] else None
         return best_under_bounds(self._over(arcs + bound), best_scores, best_scores_of_items, near)
 
     def arcs_first(self) -> LabeledTree:
@@ -201,15 +202,18 @@ def best_under_bounds(
         trees: the trees, under upper bounds of the scores of arcs, -inf for forbidden arcs.
         scores_of: the scores of arcs.
         scores_of_items: the scores of all arcs of items, for the few items whose bounds are too loose.
-        near: arcs whose bounds are so little below the highest one of their word are scored before the first round.
+        near: arcs whose bounds are so little below the highest one of their word are scored before the first round, of
+            each word the ``MOST_NEAR`` of the highest bounds.
     """
     bounds = torch.where(trees.is_arc, trees.arcs, -torch.inf)
     is_known = torch.zeros_like(bounds, dtype=torch.bool)
     if near is not None:
-        is_known = (bounds >= bounds.amax(1, keepdim=True) - near) & (bounds > -torch.inf)
+        highest = bounds.topk(min(MOST_NEAR, bounds.shape[1]), 1).values
+        least = torch.maximum(highest[:, :1] - near, highest[:, -1:])
+        is_known = (bounds >= least) & (bounds > -torch.inf)
         arcs = is_known.nonzero(as_tuple=True)
         bounds[arcs] = scores_of(*arcs).to(bounds.dtype)
-        trees = trees.with_arcs(bounds)
+        trees = trees.with_parts(trees.given.with_arcs(bounds))
     heads = trees.heads.clone()
     items = torch.arange(len(heads), device=heads.device)
     for _ in range(ROUNDS):
