@@ -5,9 +5,9 @@
     OMP_NUM_THREADS=1 scripts/bench_trees.py --treebank $EWT-train.conllu --test $EWT-test.conllu --output FILE
 
 A parser of each kind of trees learns for some epochs by the config ``second_order``, because the better a parser knows
-its arcs, the fewer rounds its search for the best labelled trees takes. A step is all that training does with a batch: scores, trees, loss,
-gradients, clipping and AdamW; parsing is ``Parser.parse``. All kinds take turns on the same batches, so that a busy
-machine slows all of them alike.
+its arcs, the fewer rounds its search for the best labelled trees takes. A step is all that training does with a batch:
+scores, trees, loss, gradients, clipping and AdamW; parsing is ``Parser.parse``. All kinds take turns on the same
+batches, so that a busy machine slows all of them alike.
 """
 
 import argparse
@@ -37,7 +37,8 @@ OPENING = Opening(
     read="ratios of times over those of projective trees by their arcs, in the same round; words a second for parsing.",
     repeat="OMP_NUM_THREADS=1 scripts/bench_trees.py --treebank $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-train."
     "conllu --test $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-test.conllu --output scripts/results/bench_trees.md",
-    details="The parsers have learned for four epochs. The more a parser has learned, the fewer rounds it needs to find the best labels.",
+    details="The parsers have learned for four epochs. The more a parser has learned, the fewer rounds it needs to find "
+    "the best labels.",
 )
 
 
