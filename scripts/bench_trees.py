@@ -37,8 +37,8 @@ OPENING = Opening(
     read="ratios of times over those of projective trees by their arcs, in the same round; words a second for parsing.",
     repeat="OMP_NUM_THREADS=1 scripts/bench_trees.py --treebank $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-train."
     "conllu --test $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-test.conllu --output scripts/results/bench_trees.md",
-    details="The parsers have learned for four epochs. The more a parser has learned, the fewer rounds it needs to find "
-    "the best labels.",
+    details="The parsers have learned for four epochs. The more a parser has learned, the fewer rounds it needs to "
+    "find the best labels.",
 )
 
 
