@@ -72,6 +72,9 @@ class Keys:
     def __init__(self, defaults: Namespace, lists: Iterable[str] = ()) -> None:
         self.lists: set[str] = set(lists)
         self.leaves: set[str] = set(defaults.keys()) - {"config"}
+        self.numbers: set[str] = {
+            key for key, value in defaults.items() if type(value) in (bool, int, float) or value == "auto"
+        }
         self.sections: set[str] = set(defaults.keys(branches=True)) - self.leaves - {"config"} | {"objective"}
 
     def check(self, key: str, *, dashes: str = "") -> None:
@@ -140,12 +143,12 @@ def file_settings(path: str | Path) -> dict[Any, Any]:
 def file_arguments(settings: Mapping[Any, Any], keys: Keys) -> list[str]:
     """Return the settings of a file as the arguments ``--config TEXT``; raise ``TreeparseError`` for unknown keys.
 
-    Empty settings are options, too: jsonargparse checks that these may be empty, but not those of a config.
+    Empty numbers are options, too: jsonargparse checks that these may be empty, but not those of a config.
     """
     spelled = _spelled(settings, keys)
     # As JSON, because its strings are quoted: YAML 1.1 and jsonargparse differ on the type of 1e5.
     config = ["--config", json.dumps(spelled, ensure_ascii=False)]
-    return config + [part for key in _empty_settings(spelled) for part in (f"--{key}", "null")]
+    return config + [part for key in _empty_settings(spelled) if key in keys.numbers for part in (f"--{key}", "null")]
 
 
 def _empty_settings(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
