@@ -374,3 +374,18 @@ def test_text_stays_text(tmp_path: Path, name: str) -> None:
 
 def test_the_largest_seed_is_one(tmp_path: Path) -> None:
     assert load_config(write(tmp_path / "c.yaml"), ["--seed", str(2**63 - 1)]).seed == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("seed: ~\n", "seed must be int, got None"),
+        ("optimization:\n  epochs: ~\n", "optimization.epochs must be int or auto, got None"),
+        ("model:\n  dropout: ~\n", "model.dropout must be float, got None"),
+    ],
+)
+def test_numbers_that_a_file_may_not_leave_empty(text: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(TreeparseError, match=problem):
+        load_config(path, ["--output", str(tmp_path / "run"), "--data.train", "train.conllu"])
