@@ -55,7 +55,7 @@ def naming_missing_packages(what: str) -> Iterator[None]:
     """Say in a sentence which package of others ``what`` needs, where an import in the block finds none.
 
     Raises:
-        MissingPackageError: in the place of a ``ModuleNotFoundError``.
+        MissingPackageError: instead of a ``ModuleNotFoundError``.
     """
     try:
         yield

@@ -9,7 +9,7 @@ _MAY_BE_HALF_OF_A_PAIR = re.compile("\\\\u[dD][89abAB]|[\ud800-\udfff]")
 
 
 def from_json(content: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Read a value; ``pairs`` makes what is returned for an object.
+    """Read a value; ``pairs`` makes the dict of an object.
 
     Raises:
         ValueError: for what is no JSON in UTF-8, is nested too deeply, or holds half of a surrogate pair, which no
@@ -22,7 +22,7 @@ def from_json(content: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any
         raise ValueError("its values are nested too deeply") from error
     if _MAY_BE_HALF_OF_A_PAIR.search(text):  # a pair of escapes is a character
         try:
-            json.dumps(json.loads(text), ensure_ascii=False).encode()
+            json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise ValueError(f"it holds {error.object[error.start]!a}, half of a surrogate pair") from error
     return value

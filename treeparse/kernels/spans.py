@@ -221,6 +221,13 @@ def scores_of_split(sentence, number, k):
 
 
 @lent_jit
+def push_whole(sentence, stack):
+    """Begin a stack with the whole sentence, unless it has no words; return how many spans are then on it."""
+    stack[0] = whole(sentence)
+    return 1 if sentence.words > 0 else 0
+
+
+@lent_jit
 def push_halves(sentence, number, k, stack, depth):
     """Push the halves of a split that are more than one node; return how many spans are then on the stack."""
     for half in halves(sentence, number, k):

@@ -4,6 +4,7 @@ A document's text is read as a file of text: each of its lines is a sentence of 
 tokenizer a paragraph. The ids of sentences are the document's with the number of the line, such as ``doc-3``.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +17,6 @@ from treeparse.data.conllu import ConlluSentence, RawSentence
 from treeparse.data.text.tokenised import forms_of, raw_text
 from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError
-from treeparse.json_files import from_json
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _SPACES = re.compile(r"\s+")
@@ -33,8 +33,8 @@ class JsonlReader(Reader):
         """Return the sentences of a document; before the first one stands ``# newdoc id``."""
         fault = partial(DataError, source=item.source, line=item.line)
         try:
-            document = from_json(item.text)
-        except ValueError as error:
+            document = json.loads(item.text)
+        except (ValueError, RecursionError) as error:
             raise fault(f"the line must be JSON ({error!s:.200})") from error
         if not isinstance(document, dict):
             raise fault("the line must be a JSON object of one document")

@@ -17,11 +17,11 @@ from treeparse.kernels.spans import (
     contexts_of,
     halves,
     push_halves,
+    push_whole,
     scores_of_split,
     span,
     span_of_pair,
     splits,
-    whole,
 )
 
 
@@ -99,8 +99,7 @@ def best_split(sentence, number, arc_keys, scores, keys):
 @lent_jit
 def read_tree(sentence, arc_keys, scores, keys, stack, heads):
     """Write the heads of the best tree; return False at the first tie if ``keys`` is None."""
-    stack[0] = whole(sentence)
-    depth = 1 if sentence.words > 0 else 0  # a tree without words has no splits
+    depth = push_whole(sentence, stack)
     while depth > 0:
         depth -= 1
         number = stack[depth]

@@ -11,7 +11,7 @@ import numpy as np
 from treeparse.kernels.compile import lent_part_jit, part_jit
 from treeparse.kernels.logspace import log_sum
 from treeparse.kernels.random import choose_by_logs
-from treeparse.kernels.spans import ARC, FULL, arc_of, cells_of, parts_of_span, push_halves, splits, whole
+from treeparse.kernels.spans import ARC, FULL, arc_of, cells_of, parts_of_span, push_halves, push_whole, splits
 from treeparse.kernels.sums import spans_in_logs
 
 
@@ -29,8 +29,7 @@ def replay(sentence, row, at, level, stack):
 
     Decisions are in the row from ``at`` on, after the heads.
     """
-    stack[0] = whole(sentence)
-    height = 1
+    height = push_whole(sentence, stack)
     for done in range(level):
         height = _decide(sentence, row, row[at + done], stack, height)
     return height
@@ -75,8 +74,7 @@ def draw(sentence, spans, row, at, level, stack, terms, stream):
 @lent_part_jit
 def derive(sentence, row, at, stack):
     """Fill the decisions that make the heads of a projective tree."""
-    stack[0] = whole(sentence)
-    height = 1
+    height = push_whole(sentence, stack)
     for level in range(2 * sentence.words):
         number = stack[height - 1]
         begin, _ = splits(sentence, number)

@@ -6,15 +6,14 @@ The weight of a span is the sum over its splits. A split is drawn in proportion 
 
 from treeparse.kernels.compile import part_jit
 from treeparse.kernels.random import choose_by_logs
-from treeparse.kernels.spans import arc_of, push_halves, splits, whole
+from treeparse.kernels.spans import arc_of, push_halves, push_whole, splits
 from treeparse.kernels.sums.spans_in_logs import log_terms
 
 
 @part_jit
 def draw_tree(sentence, logs, stream, stack, terms, heads):
     """Draw the heads of one tree; ``logs`` may lack what all splits of a span share."""
-    stack[0] = whole(sentence)
-    depth = 1 if sentence.words > 0 else 0  # a tree without words has no splits
+    depth = push_whole(sentence, stack)
     while depth > 0:
         depth -= 1
         number = stack[depth]

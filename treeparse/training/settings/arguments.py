@@ -143,7 +143,8 @@ def file_settings(path: str | Path) -> dict[Any, Any]:
 def file_arguments(settings: Mapping[Any, Any], keys: Keys) -> list[str]:
     """Return the settings of a file as the arguments ``--config TEXT``; raise ``TreeparseError`` for unknown keys.
 
-    Empty numbers are options, too: jsonargparse checks that these may be empty, but not those of a config.
+    Empty numbers are given as options as well, because jsonargparse refuses an empty option, but no empty number of a
+    config.
     """
     spelled = _spelled(settings, keys)
     # As JSON, because its strings are quoted: YAML 1.1 and jsonargparse differ on the type of 1e5.
