@@ -20,6 +20,16 @@ def _raise(builder: Any, best: Any, x: Any) -> Any:
     return (builder.select(builder.fcmp_ordered(">", x, best), x, best),)
 
 
+@over_stacks(1, 1, 1, picked=True)
+def _picked(builder: Any, total: Any, x: Any, factors: Any) -> Any:
+    return (multiply_add(builder, x, factors, total),)
+
+
+@jit
+def _use_picked(target, x, rows, factors, count):
+    _picked(target, 2, x, 3, 10, rows, 1, factors, 2, count)
+
+
 @jit
 def _use_totals(targets, x, y, factors, count):
     _totals(targets, 3, targets, 12, x, 2, 11, y, 100, -9, factors, 4, count)
@@ -59,3 +69,16 @@ def test_maxima_of_stacks(count: int) -> None:
         expected[1:9] = np.maximum(expected[1:9], x[5 + 9 * row :][:8])
     _use_raise(target, x, count)
     np.testing.assert_array_equal(target, expected)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_totals_of_picked_rows(count: int) -> None:
+    stream = np.random.default_rng(3)
+    target, x, factors = stream.normal(size=16), stream.normal(size=128), stream.normal(size=8)
+    rows = np.array([9, 0, 5, 6, 11])
+    expected = target.copy()
+    for place in range(count):
+        expected[2:10] += x[3 + 10 * rows[1 + place] :][:8] * factors[2 + place]
+    _use_picked(target, x, rows, factors, count)
+    np.testing.assert_allclose(target, expected, rtol=0, atol=1e-14)

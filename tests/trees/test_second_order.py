@@ -8,6 +8,7 @@ from torch.distributions import kl_divergence
 
 from treeparse import LabeledCRF, ProjectiveCRF, SecondOrderCRF, SiblingCRF, TreeparseError
 from treeparse.trees.families.part_kinds import GRANDPARENTS
+from treeparse.trees.relaxed import arcs_of
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 
@@ -83,3 +84,30 @@ def test_scores_of_grandparents_are_checked() -> None:
         SecondOrderCRF(arcs, siblings, grandparents)
     grandparents[2, 3, 1], grandparents[1, 3, 2] = 0.0, torch.nan  # between 1 and 3
     assert SecondOrderCRF(arcs, siblings, grandparents).log_partition.isfinite()
+
+
+@ROOTS
+@pytest.mark.parametrize("words", [9, 26, 75])
+def test_forbidden_arcs_equal_arcs_of_no_weight(single_root: bool, words: int) -> None:
+    """Kernels skip arcs of -inf, but not those of so low a score that their weight is 0."""
+    arcs, siblings, grandparents = random_scores(words, 2, seed=words, kinds=2)
+    allowed = torch.rand(arcs.shape, generator=generator(words)) < 0.25
+    lengths = torch.tensor([words, words - 2])
+    allowed |= arcs_of(ProjectiveCRF(arcs, lengths).mode)
+    forbidden, low = (
+        SecondOrderCRF(
+            arcs.masked_fill(~allowed, score),
+            siblings,
+            grandparents,
+            lengths,
+            single_root=single_root,
+            validate_args=False,
+        )
+        for score in (-torch.inf, -1e5)
+    )
+    torch.testing.assert_close(forbidden.log_partition, low.log_partition, rtol=1e-12, atol=0)
+    assert torch.equal(forbidden.mode, low.mode)
+    for own, other in zip(forbidden.part_marginals, low.part_marginals, strict=True):
+        torch.testing.assert_close(own, other, rtol=0, atol=1e-11)
+    torch.testing.assert_close(forbidden.marginals, forbidden.log_marginals.exp(), rtol=0, atol=1e-11)
+    torch.testing.assert_close(forbidden.entropy(), low.entropy(), rtol=1e-10, atol=0)

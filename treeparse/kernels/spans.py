@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import AnyFloatArray, FloatArray
-from treeparse.kernels.compile import lent_jit
+from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.rows import whole as whole_vectors
 from treeparse.kernels.vectors import LANES
 
@@ -39,6 +39,7 @@ ARCS, SIBLINGS, GRANDPARENTS = range(1, ORDERS)  # what has scores: arcs alone, 
 SPANS_OF_PAIR = 5
 NODE_BITS = 20
 NODE_MASK = (1 << NODE_BITS) - 1
+LAST_BIT = 62  # of all vectors from there on
 NO_SPAN = 0  # FULL 0; 0, 0: what completes a split into one span
 
 
@@ -51,6 +52,15 @@ class ScoredSentence(NamedTuple):
     arcs: FloatArray  # (n+1, n+1) [head, dependent]
     siblings: AnyFloatArray  # (n+1, n+1, n+1) [head, dependent, the dependent before, or the head]
     grandparents: AnyFloatArray  # (n+1, n+1, n+1) [head, dependent, the head's head], which arcs of node 0 have not
+
+
+class AllowedArcs(NamedTuple):
+    """The arcs of a sentence that are not forbidden, so that loops skip all others: where arcs are pruned, most."""
+
+    dependents: IntArray  # (n+1, n+1) of every head, ascending
+    before: IntArray  # (n+1, n+2): how many of these are below a node
+    heads: IntArray  # (n+1,): a bit for each vector of contexts with a head of the node
+    ranges: IntArray  # what ``ranges_of_contexts`` found last
 
 
 @lent_jit
@@ -80,15 +90,49 @@ def has_contexts(at, i, j):
     return at < i or at + LANES > j + 1
 
 
+@jit
+def new_allowed(n):
+    """Return memory for sentences of up to n words."""
+    size = n + 1
+    dependents, before = np.empty((size, size), np.int64), np.empty((size, size + 1), np.int64)
+    return AllowedArcs(dependents, before, np.empty(size, np.int64), np.empty(contexts_width(n) + 2, np.int64))
+
+
 @lent_jit
-def ranges_of_contexts(n, i, j):
-    """Return the two ranges, each a start and a length, of the contexts of a span from i to j, in whole vectors."""
-    before, after, width = whole_vectors(i), (j + 1) - (j + 1) % LANES, contexts_width(n)
-    if i == 0:
-        return (0, LANES), (0, 0)
-    if before >= after:
-        return (0, width), (0, 0)
-    return (0, before), (after, width - after)
+def find_allowed(arcs, n, allowed):
+    """Find the arcs ``[head, dependent]`` whose score is not -inf."""
+    for node in range(n + 1):
+        allowed.heads[node] = 1 if node == 0 else 0  # arcs of node 0 have the context 0
+    for h in range(n + 1):
+        count, bit = 0, np.int64(1) << min(h // LANES, LAST_BIT)
+        allowed.before[h, 0] = allowed.before[h, 1] = 0
+        for m in range(1, n + 1):
+            if m != h and arcs[h, m] > -np.inf:
+                allowed.dependents[h, count] = m
+                allowed.heads[m] |= bit
+                count += 1
+            allowed.before[h, m + 1] = count
+
+
+@lent_jit
+def is_used(heads, at, i, j):
+    """Return whether a span from i to j has one of the ``LANES`` contexts from ``at`` on, by the bits of its heads."""
+    return (heads >> min(at // LANES, LAST_BIT)) & 1 == 1 and has_contexts(at, i, j)
+
+
+@lent_jit
+def ranges_of_contexts(allowed, heads, n, i, j):
+    """Return how many ranges of used contexts a span from i to j has; ``allowed.ranges`` are their starts and ends."""
+    count, is_inside = 0, False
+    for at in range(0, contexts_width(n), LANES):
+        is_here = is_used(heads, at, i, j)
+        if is_here:
+            if not is_inside:
+                allowed.ranges[2 * count] = at
+                count += 1
+            allowed.ranges[2 * count - 1] = at + LANES
+        is_inside = is_here
+    return count
 
 
 @lent_jit

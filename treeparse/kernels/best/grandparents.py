@@ -19,10 +19,13 @@ from treeparse.kernels.spans import (
     FULL,
     GRANDPARENTS,
     MID,
+    AllowedArcs,
     ScoredSentence,
     cells_of,
     contexts_width,
-    has_contexts,
+    find_allowed,
+    is_used,
+    new_allowed,
     packed_size,
     place_of,
     row_of,
@@ -58,7 +61,8 @@ def best_trees(
 def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, single_root, heads):
     size = arcs.shape[1]
     stack, arc_keys = np.empty(4 * size, np.int64), np.empty((0, 0), np.int64)
-    memory = _Memory(np.empty(packed_size(size - 1)), np.empty(contexts_width(size)), np.empty(2 * size))
+    packed, row = np.empty(packed_size(size - 1)), np.empty(contexts_width(size))
+    memory = _Memory(packed, row, np.empty(3 * size), new_allowed(size - 1))
     chart = np.empty(0)
     for b in range(start, stop):
         others = siblings[items[b]], grandparents[items[b]]
@@ -80,7 +84,8 @@ class _Memory(NamedTuple):
 
     siblings: FloatArray  # the scores of siblings, packed as in ``spans``
     row: FloatArray  # of contexts
-    below: FloatArray  # (2, n+1) of an arc's splits: the scores of the spans below the dependents before
+    splits: FloatArray  # (3, n+1) of an arc's splits: the scores of MID, of siblings, and of the span FULL below
+    allowed: AllowedArcs
 
 
 @over_rows(2, 1)
@@ -95,7 +100,7 @@ def _add_to_row(builder: Any, row: Any, added: Any, numbers: Any, inside: Any) -
     return (builder.fadd(added, builder.fadd(numbers, row)),)
 
 
-@over_stacks(2, 1, 3)
+@over_stacks(2, 1, 3, picked=True)
 def _raise_to_splits(builder: Any, arcs: Any, fulls: Any, shorter: Any, mids: Any, siblings: Any, below: Any) -> Any:
     """Raise ARC and FULL to the best split; the scores of the arc and of its grandparents are added to ARC later."""
     arcs = _larger(builder, arcs, builder.fadd(builder.fadd(shorter, mids), siblings))
@@ -115,6 +120,8 @@ def _larger(builder: Any, best: Any, scores: Any) -> Any:
 def _fill(sentence, chart, memory):
     """Fill the chart; return whether there is a tree."""
     n, width = sentence.words, contexts_width(sentence.words)
+    allowed = memory.allowed
+    find_allowed(sentence.arcs, n, allowed)
     _load(sentence, chart, memory.siblings)
     for j in range(n + 1):
         fill_row(chart, row_of(n, FULL, j, j), 0.0, width)
@@ -126,8 +133,9 @@ def _fill(sentence, chart, memory):
                 _fill_arc(sentence, j, i, False, chart, memory)
                 mid, left, right = row_of(n, MID, i, j), row_of(n, FULL, i, i), row_of(n, FULL, j, i + 1)
                 fill_row(chart, mid, -np.inf, width)
-                for at in range(0, width, LANES):
-                    if has_contexts(at, i, j):
+                heads = allowed.heads[i] & allowed.heads[j]
+                for at in range(0, width if heads != 0 else 0, LANES):
+                    if is_used(heads, at, i, j):
                         _raise_to_sums(chart, mid + at, chart, left + at, width, chart, right + at, width, count)
     return chart[row_of(n, FULL, 0, n)] > -np.inf
 
@@ -144,8 +152,10 @@ def _load(sentence, chart, siblings):
             if m == h:
                 continue
             source, arc, (at, first, count) = (h * nodes + m) * nodes, row_of(n, ARC, h, m), place_of(n, h, m)
-            copy_short(siblings, at, sentence.siblings, source + first, count)
             fill_row(chart, arc, -np.inf, contexts_width(n))
+            if not sentence.arcs[h, m] > -np.inf:
+                continue
+            copy_short(siblings, at, sentence.siblings, source + first, count)
             if h == 0:
                 chart[arc] = 0.0
                 continue
@@ -157,23 +167,27 @@ def _load(sentence, chart, siblings):
 @lent_jit
 def _fill_arc(sentence, h, m, only_one, chart, memory):
     """Fill the spans ARC and FULL of head h up to m; with ``only_one`` h has no second dependent."""
-    n, width, size = sentence.words, contexts_width(sentence.words), len(sentence.arcs)
-    i, j, (at, first, count) = min(h, m), max(h, m), place_of(n, h, m)
+    n, width, size, allowed = sentence.words, contexts_width(sentence.words), len(sentence.arcs), memory.allowed
+    i, j, (at, first, _) = min(h, m), max(h, m), place_of(n, h, m)
     arc, full, inner = row_of(n, ARC, h, m), row_of(n, FULL, h, m), row_of(n, FULL, m, h + 1 if h < m else h - 1) + h
     is_arc, is_full = sentence.arcs[h, m] > -np.inf, False
-    fill_row(memory.row, 0, chart[inner] + memory.siblings[at + h - first], width)
+    fill_row(memory.row, 0, chart[inner] + memory.siblings[at + h - first] if is_arc else -np.inf, width)
     fill_row(chart, full, -np.inf, width)
     if not only_one:
-        for k in range(i + 1, j):
-            memory.below[k] = chart[row_of(n, MID, min(k, m), max(k, m)) + h] if is_arc else -np.inf
-            memory.below[size + k] = chart[row_of(n, FULL, k, m) + h]
-            is_full = is_full or (sentence.arcs[h, k] > -np.inf and memory.below[size + k] > -np.inf)
-        numbers = memory.below, i + 1, memory.siblings, at + i + 1 - first, memory.below, size + i + 1
-        shorter = row_of(n, ARC, h, i + 1)
-        for lane in range(0, width if is_arc or is_full else 0, LANES):
-            if has_contexts(lane, i, j):
+        dependents, start, heads = allowed.dependents[h], allowed.before[h, i + 1], allowed.heads[h]
+        count, siblings, below = allowed.before[h, j] - start, size, 2 * size
+        for index in range(count):
+            k = dependents[start + index]
+            memory.splits[index] = chart[row_of(n, MID, min(k, m), max(k, m)) + h] if is_arc else -np.inf
+            memory.splits[siblings + index] = memory.siblings[at + k - first]
+            memory.splits[below + index] = chart[row_of(n, FULL, k, m) + h]
+            is_full = is_full or memory.splits[below + index] > -np.inf
+        numbers = memory.splits, 0, memory.splits, siblings, memory.splits, below
+        shorter = row_of(n, ARC, h, 0)
+        for lane in range(0, width if count > 0 and (is_arc or is_full) else 0, LANES):
+            if is_used(heads, lane, i, j):
                 best = memory.row, lane, chart, full + lane
-                _raise_to_splits(*best, chart, shorter + lane, width, *numbers, count - 1)
+                _raise_to_splits(*best, chart, shorter + lane, width, dependents, start, *numbers, count)
     elif m == n:
         for k in range(1, n):
             _raise_row(chart, full, chart, row_of(n, ARC, 0, k), chart[row_of(n, FULL, k, n)], 1)

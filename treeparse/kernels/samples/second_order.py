@@ -85,7 +85,7 @@ def _fill_all(sentence, memory, logs):
     if scale == -np.inf:
         return False
     weights = with_grandparents.weights_of(memory, sentence.words), memory.siblings, memory.grandparents
-    if not with_grandparents.inside(memory.charts, *weights, *fixed) > SAFE:
+    if not with_grandparents.inside(memory.charts, *weights, memory.allowed, *fixed) > SAFE:
         return False
     for here in range(logs.shape[1]):
         logs[0, here], logs[1, here] = np.log(memory.charts[here]), 0.0

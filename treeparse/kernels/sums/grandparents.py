@@ -29,8 +29,11 @@ from treeparse.kernels.spans import (
     FULL,
     KINDS,
     MID,
+    AllowedArcs,
     contexts_width,
-    has_contexts,
+    find_allowed,
+    is_used,
+    new_allowed,
     packed_size,
     place_of,
     ranges_of_contexts,
@@ -140,6 +143,7 @@ class GrandparentMemory(NamedTuple):
     siblings: FloatArray  # weights, packed as in ``spans``
     grandparents: FloatArray  # weights, rows of contexts ``[head, dependent]``
     weights: FloatArray  # of arcs, ``word_rows``
+    allowed: AllowedArcs
 
 
 @jit
@@ -148,7 +152,7 @@ def new_memory(n):
     size = n + 1
     rows = size * size * contexts_width(n)
     charts, packed, weights = np.empty(CHARTS * rows), np.empty(packed_size(n)), np.empty(rows)
-    return GrandparentMemory(charts, packed, weights, np.empty(size * whole(size)))
+    return GrandparentMemory(charts, packed, weights, np.empty(size * whole(size)), new_allowed(n))
 
 
 @view_jit
@@ -161,6 +165,7 @@ def weights_of(memory, n):
 def load(arcs, siblings, grandparents, n, single_root, memory):
     """Fill all weights; return the log of what they are divided by in a tree, -inf if some word has no arc."""
     w = weights_of(memory, n)
+    find_allowed(arcs, n, memory.allowed)
     of_siblings.load_siblings(arcs, siblings, n, single_root, w, memory.siblings)
     _load_grandparents(grandparents, n, w, memory.grandparents)
     return weigh_words(w, n)
@@ -175,6 +180,9 @@ def _load_grandparents(grandparents, n, log_w, weights):
             if d == h:
                 continue
             at, source, top = row_of(n, 0, h, d), (h * nodes + d) * nodes, 0.0
+            if log_w[d, h] == -np.inf:
+                fill_row(weights, at, 0.0, width)
+                continue
             fill_row(weights, at, -np.inf, width)
             if h == 0:
                 weights[at] = 0.0
@@ -210,13 +218,13 @@ def _sum_trees(
         if log_z[b] == -np.inf:
             continue
         w = weights_of(memory, n)
-        total = inside(charts, w, packed, weights, n, single_root)
+        total = inside(charts, w, packed, weights, memory.allowed, n, single_root)
         in_logs[b] = not total > SAFE
         log_z[b] += np.log(total)
         if total > SAFE and len(arc_results) > 0:
-            outside(charts, w, packed, weights, n, single_root)
+            outside(charts, w, packed, weights, memory.allowed, n, single_root)
             results = arc_results[b], sibling_results[b], grandparent_results[b]
-            _store(packed, weights, n, 1.0, results)
+            _store(packed, weights, memory.allowed, n, 1.0, results)
 
 
 @jit
@@ -248,12 +256,12 @@ def _multiply(
         w = square(weights, n)
         vectors = arc_vectors[b], sibling_vectors[b], grandparent_vectors[b]
         scale = _load_vectors(memory, vectors, n, w, packed, of_grandparents)
-        in_logs[b] = not inside(charts, w, packed, of_grandparents, n, single_root).real > SAFE
+        in_logs[b] = not inside(charts, w, packed, of_grandparents, memory.allowed, n, single_root).real > SAFE
         if not in_logs[b]:
-            outside(charts, w, packed, of_grandparents, n, single_root)
+            outside(charts, w, packed, of_grandparents, memory.allowed, n, single_root)
             memory.siblings[:], memory.grandparents[:] = packed.imag, of_grandparents.imag
             results = arc_results[b], sibling_results[b], grandparent_results[b]
-            _store(memory.siblings, memory.grandparents, n, scale / STEP, results)
+            _store(memory.siblings, memory.grandparents, memory.allowed, n, scale / STEP, results)
 
 
 @over_stacks(1, 2)
@@ -261,13 +269,13 @@ def _add_products(builder: Any, total: Any, x: Any, y: Any) -> Any:
     return (multiply_add(builder, x, y, total),)
 
 
-@over_stacks(2, 1, 2)
+@over_stacks(2, 1, 2, picked=True)
 def _add_splits(builder: Any, arcs: Any, fulls: Any, shorter: Any, factors: Any, below: Any) -> Any:
     """Add the splits between head and dependent to the weights of ARC, but for those of the arc, and of FULL."""
     return multiply_add(builder, shorter, factors, arcs), multiply_add(builder, shorter, below, fulls)
 
 
-@over_stacks(1, 1, 1)
+@over_stacks(1, 1, 1, picked=True)
 def _add_multiples(builder: Any, fulls: Any, shorter: Any, below: Any) -> Any:
     return (multiply_add(builder, shorter, below, fulls),)
 
@@ -279,7 +287,7 @@ def _multiply_row(builder: Any, row: Any, factors: Any, numbers: Any, inside: An
 
 
 @lent_jit
-def inside(charts, w, packed, weights, n, single_root):
+def inside(charts, w, packed, weights, allowed, n, single_root):
     """Fill the charts of spans; returns Z."""
     width, one = contexts_width(n), w[0, 0] + 1.0  # w[0, 0] is 0
     for j in range(n + 1):
@@ -287,51 +295,45 @@ def inside(charts, w, packed, weights, n, single_root):
     for count in range(1, n + 1):
         for i in range(n + 1 - count):
             j = i + count
-            _add_arc(charts, w, packed, weights, n, i, j, i == 0 and single_root)
+            _add_arc(charts, w, packed, weights, allowed, n, i, j, i == 0 and single_root)
             if i > 0:
-                _add_arc(charts, w, packed, weights, n, j, i, False)
+                _add_arc(charts, w, packed, weights, allowed, n, j, i, False)
                 mid, left, right = row_of(n, MID, i, j), row_of(n, FULL, i, i), row_of(n, FULL, j, i + 1)
                 fill_row(charts, mid, 0.0 * one, width)
-                is_used = _may_have_one_head(w, n, i, j)
-                for at in range(0, width if is_used else 0, LANES):
-                    if has_contexts(at, i, j):
+                heads = allowed.heads[i] & allowed.heads[j]
+                for at in range(0, width if heads != 0 else 0, LANES):
+                    if is_used(heads, at, i, j):
                         _add_products(charts, mid + at, charts, left + at, width, charts, right + at, width, count)
     return charts[row_of(n, FULL, 0, n)]
 
 
 @lent_jit
-def _may_have_one_head(w, n, i, j):
-    """Return whether a word outside has arcs to both ends of a span: in sentences with forbidden arcs few have."""
-    head = 0
-    while head <= n and (i <= head <= j or w[i, head] == 0.0 or w[j, head] == 0.0):
-        head += 1
-    return head <= n
-
-
-@lent_jit
-def _add_arc(charts, w, packed, weights, n, h, m, only_one):
+def _add_arc(charts, w, packed, weights, allowed, n, h, m, only_one):
     """Fill the spans ARC and FULL of head h up to m; with ``only_one`` h has no second dependent."""
-    width, i, j, (at, first, count) = contexts_width(n), min(h, m), max(h, m), place_of(n, h, m)
+    width, i, j, (at, first, _) = contexts_width(n), min(h, m), max(h, m), place_of(n, h, m)
     arc, full, inner = row_of(n, ARC, h, m), row_of(n, FULL, h, m), row_of(n, FULL, m, h + 1 if h < m else h - 1) + h
     is_arc, is_full = w[m, h] != 0.0, False
     fill_row(charts, arc, packed[at + h - first] * charts[inner], width)
     fill_row(charts, full, 0.0 * w[0, 0], width)
     if not only_one:
         factors, below = row_of(n, KINDS, 0, 0), row_of(n, KINDS, 0, 0) + n + 1  # where derivatives will lie
-        for k in range(i + 1, j):
-            charts[below + k] = charts[row_of(n, FULL, k, m) + h]
-            is_full = is_full or (w[k, h] != 0.0 and charts[below + k] != 0.0)
+        dependents, start, heads = allowed.dependents[h], allowed.before[h, i + 1], allowed.heads[h]
+        count = allowed.before[h, j] - start
+        for index in range(count):
+            k = dependents[start + index]
+            charts[below + index] = charts[row_of(n, FULL, k, m) + h]
+            is_full = is_full or charts[below + index] != 0.0
             if is_arc:
-                charts[factors + k] = packed[at + k - first] * charts[row_of(n, MID, min(k, m), max(k, m)) + h]
-        shorter, numbers = row_of(n, ARC, h, i + 1), (charts, factors + i + 1, charts, below + i + 1)
-        for lane in range(0, width if is_arc or is_full else 0, LANES):
-            if not has_contexts(lane, i, j):
+                charts[factors + index] = packed[at + k - first] * charts[row_of(n, MID, min(k, m), max(k, m)) + h]
+        shorter = row_of(n, ARC, h, 0)
+        for lane in range(0, width if count > 0 and (is_arc or is_full) else 0, LANES):
+            if not is_used(heads, lane, i, j):
                 continue
-            stack = charts, shorter + lane, width
+            stack = charts, shorter + lane, width, dependents, start
             if is_arc:
-                _add_splits(charts, arc + lane, charts, full + lane, *stack, *numbers, count - 1)
+                _add_splits(charts, arc + lane, charts, full + lane, *stack, charts, factors, charts, below, count)
             else:
-                _add_multiples(charts, full + lane, *stack, charts, below + i + 1, count - 1)
+                _add_multiples(charts, full + lane, *stack, charts, below, count)
     elif m == n:
         for k in range(1, n):
             add_row(charts, full, charts, row_of(n, ARC, 0, k), charts[row_of(n, FULL, k, n)], 1)
@@ -378,7 +380,7 @@ def _share_row(
 
 
 @lent_jit
-def outside(charts, w, packed, weights, n, single_root):
+def outside(charts, w, packed, weights, allowed, n, single_root):
     """Turn weights of siblings and of grandparents and the spans of arcs into marginals: ``inside`` in reverse."""
     outer = row_of(n, KINDS, 0, 0)
     for place in range(outer, 2 * outer):
@@ -388,52 +390,104 @@ def outside(charts, w, packed, weights, n, single_root):
     for count in range(n, 0, -1):
         for i in range(n + 1 - count):
             j = i + count
-            _share_arc(charts, w, packed, weights, n, i, j, i == 0 and single_root)
+            _share_arc(charts, w, packed, weights, allowed, n, i, j, i == 0 and single_root)
             if i > 0:
-                _share_arc(charts, w, packed, weights, n, j, i, False)
-                mid = outer + row_of(n, MID, i, j)
-                for r in range(i, j if _may_have_one_head(w, n, i, j) else i):
-                    for at, length in ranges_of_contexts(n, i, j):
+                _share_arc(charts, w, packed, weights, allowed, n, j, i, False)
+                mid, ranges = outer + row_of(n, MID, i, j), allowed.ranges
+                for index in range(ranges_of_contexts(allowed, allowed.heads[i] & allowed.heads[j], n, i, j)):
+                    at, length = ranges[2 * index], ranges[2 * index + 1] - ranges[2 * index]
+                    for r in range(i, j):
                         x, y = row_of(n, FULL, i, r) + at, row_of(n, FULL, j, r + 1) + at
                         of_both = charts, outer + x, charts, outer + y
                         _share_products(*of_both, charts, x, charts, y, charts, mid + at, length)
 
 
+@over_rows(3, 1, sums=1)
+def _share_full(builder: Any, of_fulls: Any, outer: Any, row: Any, outer_full: Any, factor: Any, inside: Any) -> Any:
+    """Add to the derivatives of a row what the sum FULL shares to it; the sum is the derivative of its factor."""
+    return multiply_add(builder, outer_full, row, of_fulls), multiply_add(builder, factor, outer_full, outer)
+
+
 @lent_jit
-def _share_arc(charts, w, packed, weights, n, h, m, only_one):
+def _share_arc(charts, w, packed, weights, allowed, n, h, m, only_one):
     """Share the derivatives of the spans ARC and FULL of head h up to m, as ``_add_arc`` adds them up."""
-    width, step, outer = contexts_width(n), 1 if h < m else -1, row_of(n, KINDS, 0, 0)
-    arc, full, weight = row_of(n, ARC, h, m), row_of(n, FULL, h, m), row_of(n, 0, h, m)
-    at, first, _ = place_of(n, h, m)
-    if not only_one or m == n:
-        add_row(charts, outer + arc, charts, outer + full, w[0, 0] + 1.0, width)
-    is_arc, ranges = w[m, h] != 0.0, ranges_of_contexts(n, min(h, m), max(h, m))
-    # From here on the derivatives in the sum that the weights multiply, but for w.
+    i, j, has_full = min(h, m), max(h, m), not only_one or m == n
+    if allowed.before[h, m] < allowed.before[h, m + 1]:
+        _share_first(charts, w, packed, weights, n, h, m, has_full)
+    ranges = allowed.ranges, ranges_of_contexts(allowed, allowed.heads[h], n, i, j)
+    if w[m, h] != 0.0:
+        _share_splits(charts, w, packed, ranges, n, h, m, only_one)
+    elif has_full:
+        for place in range(allowed.before[h, i + 1], allowed.before[h, j]):
+            _share_split_of_full(charts, ranges, n, h, m, allowed.dependents[h, place])
+
+
+@lent_jit
+def _share_first(charts, w, packed, weights, n, h, m, has_full):
+    """Share the derivatives of ARC with m as the first dependent, and turn the weights of grandparents into marginals.
+
+    From here on the derivatives of ARC are those of the sum that the weights multiply, but for w.
+    """
+    width, outer, arc, weight = contexts_width(n), row_of(n, KINDS, 0, 0), row_of(n, ARC, h, m), row_of(n, 0, h, m)
+    at, first, count = place_of(n, h, m)
+    if has_full:
+        add_row(charts, outer + arc, charts, outer + row_of(n, FULL, h, m), w[0, 0] + 1.0, width)
+    if w[m, h] == 0.0:
+        fill_row(weights, weight, 0.0 * w[0, 0], width)
+        for place in range(at, at + count):
+            packed[place] = 0.0
+        return
     _to_marginals(weights, weight, charts, arc, charts, outer + arc, width)
-    of_first, inner = w[m, h] * _sum(charts, outer + arc, width), row_of(n, FULL, m, h + step) + h
+    of_first = w[m, h] * _sum(charts, outer + arc, width)
+    inner = row_of(n, FULL, m, h + 1 if h < m else h - 1) + h
     charts[outer + inner] += of_first * packed[at + h - first]
     packed[at + h - first] *= of_first * charts[inner]
-    for k in range(h + step, m, step):
-        if w[k, h] == 0.0 or not (is_arc or charts[row_of(n, FULL, k, m) + h] != 0.0):
+
+
+@lent_jit
+def _share_splits(charts, w, packed, ranges, n, h, m, only_one):
+    """Share the derivatives of ARC and FULL with further dependents, and turn weights of siblings into marginals."""
+    outer, arc, full = row_of(n, KINDS, 0, 0), row_of(n, ARC, h, m), row_of(n, FULL, h, m)
+    has_full, (at, first, _) = not only_one or m == n, place_of(n, h, m)
+    for k in range(min(h, m) + 1, max(h, m)):
+        if w[k, h] == 0.0:
             packed[at + k - first] = 0.0
             continue
         row, full_factor = row_of(n, ARC, h, k), row_of(n, FULL, k, m) + h
         mid, arc_factor = row_of(n, MID, min(k, m), max(k, m)) + h, 0.0 * w[0, 0]
         if not only_one:
             arc_factor = w[m, h] * packed[at + k - first] * charts[mid]
-        factor = charts[full_factor] if not only_one or m == n else 0.0 * w[0, 0]
+        factor = charts[full_factor] if has_full else 0.0 * w[0, 0]
         of_arc = of_full = 0.0 * w[0, 0]
-        for lane, length in ranges:
+        for index in range(ranges[1]):
+            lane, length = ranges[0][2 * index], ranges[0][2 * index + 1] - ranges[0][2 * index]
             rows = charts, outer + row + lane, charts, row + lane
             outer_rows = charts, outer + arc + lane, charts, outer + full + lane
             shares = _share_row(*rows, *outer_rows, arc_factor, factor, length)
             of_arc += shares[0]
             of_full += shares[1]
-        if not only_one or m == n:
+        if has_full:
             charts[outer + full_factor] += of_full
         if not only_one:
             charts[outer + mid] += of_arc * w[m, h] * packed[at + k - first]
             packed[at + k - first] = of_arc * arc_factor
+
+
+@lent_jit
+def _share_split_of_full(charts, ranges, n, h, m, k):
+    """Share the derivatives of FULL with the dependent k, where there is no arc from h to m."""
+    outer, row, full, factor = (
+        row_of(n, KINDS, 0, 0),
+        row_of(n, ARC, h, k),
+        row_of(n, FULL, h, m),
+        row_of(n, FULL, k, m) + h,
+    )
+    if charts[factor] == 0.0:
+        return
+    for index in range(ranges[1]):
+        lane, length = ranges[0][2 * index], ranges[0][2 * index + 1] - ranges[0][2 * index]
+        rows = charts, outer + row + lane, charts, row + lane, charts, outer + full + lane
+        charts[outer + factor] += _share_full(*rows, charts[factor], length)
 
 
 @vector_jit
@@ -472,14 +526,13 @@ def _load_vectors(memory, vectors, n, w, packed, weights):
 
 
 @jit
-def _store(packed, weights, n, factor, results):
-    """Store the marginals that have taken the places of weights, times a factor."""
+def _store(packed, weights, allowed, n, factor, results):
+    """Store the marginals of allowed arcs, which have taken the places of weights, times a factor."""
     of_arcs, siblings, grandparents = results
     width, nodes = contexts_width(n), siblings.shape[1]
     for h in range(n + 1):
-        for d in range(1, n + 1):
-            if d == h:
-                continue
+        for index in range(allowed.before[h, n + 1]):
+            d = allowed.dependents[h, index]
             row, source = row_of(n, 0, h, d), (h * nodes + d) * nodes
             of_arcs[h, d] = factor * _sum(weights, row, width)
             at, first, count = place_of(n, h, d)
