@@ -5,6 +5,7 @@ from pathlib import Path
 
 from treeparse import terminal
 from treeparse.cli.common import modules_of_current_folder
+from treeparse.cli.memory import keep_freed_memory
 from treeparse.cli.training import how_to_resume, is_further_process, read_config, stoppable
 from treeparse.errors import TreeparseError
 from treeparse.progress import Console
@@ -72,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
             config = settings.checked()
             from treeparse.training.run import train
 
+        keep_freed_memory()
         train(config, resume=args.resume is not None, quiet=args.quiet)
 
     return stoppable(work, lambda: how_to_resume(output))
