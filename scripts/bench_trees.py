@@ -5,9 +5,10 @@
     OMP_NUM_THREADS=1 scripts/bench_trees.py --treebank $EWT-train.conllu --test $EWT-test.conllu --output FILE
 
 A parser of each kind of trees learns for some epochs by the config ``second_order``, because the better a parser knows
-its arcs, the fewer rounds its search for the best labelled trees takes. A step is all that training does with a batch:
-scores, trees, loss, gradients, clipping and AdamW; parsing is ``Parser.parse``. All kinds take turns on the same
-batches, so that a busy machine slows all of them alike.
+its arcs, the fewer rounds its search for the best labelled trees takes, and the more arcs it can prune. A step is all
+that training does with a batch: scores, trees, loss, gradients, clipping and AdamW; parsing is ``Parser.parse``. All
+kinds take turns on the same batches, so that a busy machine slows all of them alike. As in ``treeparse train``, freed
+memory is kept.
 """
 
 import argparse
@@ -22,14 +23,24 @@ from support.reports.markdown import Opening, report
 from support.reports.timing import Entry, take_turns
 from support.training.parts import take_step
 
+from treeparse.cli.memory import keep_freed_memory
 from treeparse.data import load_treebank
 from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.parses import with_parses
+from treeparse.metrics.attachment import attachment_scores
 from treeparse.model import Parser
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
 
 BFLOAT16 = partial(torch.autocast, "cpu", torch.bfloat16)
-TREES = ("projective", "siblings", "second_order")  # the first is what the others are compared with
+PRUNED = "second_order, pruned"
+# Settings of each parser; the first is what the others are compared with.
+PARSERS = {
+    "projective": {"trees": "projective"},
+    "siblings": {"trees": "siblings"},
+    "second_order": {"trees": "second_order"},
+    PRUNED: {"trees": "second_order", "prune_below": 0.01},
+}
 OPENING = Opening(
     title="What scores of siblings and grandparents cost",
     measured="CPU time of training steps and of `Parser.parse`, one thread, through the whole parser.",
@@ -38,7 +49,7 @@ OPENING = Opening(
     repeat="OMP_NUM_THREADS=1 scripts/bench_trees.py --treebank $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-train."
     "conllu --test $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-test.conllu --output scripts/results/bench_trees.md",
     details="The parsers have learned for four epochs. The more a parser has learned, the fewer rounds it needs to "
-    "find the best labels.",
+    "find the best labels. UAS is of the test sentences, to show what pruning costs; no setting was chosen by it.",
 )
 
 
@@ -68,11 +79,13 @@ def parsing(parsers: dict[str, Parser], sentences: Sequence[Sentence], rounds: i
     entries = [Entry(partial(parser.eval().parse, sentences), name=name) for name, parser in parsers.items()]
     _warm_and_race(entries, 1, rounds)
     yield "\n## Parsing\n"
-    yield "| trees | words/s | words/s over the first | quartiles |"
-    yield "|:--|--:|--:|--:|"
-    for each in entries:
+    yield "| trees | words/s | words/s over the first | quartiles | UAS |"
+    yield "|:--|--:|--:|--:|--:|"
+    for each, parser in zip(entries, parsers.values(), strict=True):
         low, median, high = (1 / ratio for ratio in each.over(entries[0]))
-        yield f"| {each.name} | {words / each.median:,.0f} | {median:.2f} | {high:.2f} to {low:.2f} |"
+        uas = attachment_scores(sentences, with_parses(sentences, parser.parse(sentences))).uas
+        speed = f"{words / each.median:,.0f} | {median:.2f} | {high:.2f} to {low:.2f}"
+        yield f"| {each.name} | {speed} | {100 * uas:.1f} |"
 
 
 def _warm_and_race(entries: Sequence[Entry], calls: int, rounds: int) -> None:
@@ -96,10 +109,12 @@ def main() -> None:
     train, test = ([each.words for each in load_treebank([path])] for path in (args.treebank, args.test))
     with TemporaryDirectory() as folder:
         parsers = {}
-        for trees in TREES:
-            options = f"--model.trees={trees}", f"--optimization.epochs={args.epochs}"
-            train_briefly("second_order", args.treebank, Path(folder, trees), *options)
-            parsers[trees] = Parser.from_pretrained(Path(folder, trees))
+        for name, settings in PARSERS.items():
+            options = [f"--model.{key}={value}" for key, value in settings.items()]
+            options.append(f"--optimization.epochs={args.epochs}")
+            train_briefly("second_order", args.treebank, Path(folder, name), *options)
+            parsers[name] = Parser.from_pretrained(Path(folder, name))
+        keep_freed_memory()
         lines = [*steps(parsers, train, args.batches, args.rounds), *parsing(parsers, test, args.rounds)]
         report([OPENING.text(), *lines], args.output)
 

@@ -311,7 +311,7 @@ def test_only_the_parser_turns_scores_into_a_distribution() -> None:
     made = {maker for path in above for maker in makers_of_distributions(path)}
     # The command warm compiles kernels by distributions of no sentence.
     assert {maker for maker in made if ".warm." not in maker} == {
-        f"treeparse.model.parser.{name}" for name in ("distribution", "trees")
+        f"treeparse.model.parser.{name}" for name in ("_likely_arcs", "distribution", "trees")
     }
 
 

@@ -17,7 +17,7 @@ from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
 from treeparse.data.nbest.files import read_nbest
 from treeparse.errors import TreeparseError
-from treeparse.model import Ensemble, Parser, ScorerOutput
+from treeparse.model import Ensemble, Parser, PartScores, ScorerOutput
 from treeparse.names import COMBINATIONS, Combination, TreeKind
 from treeparse.objectives import (
     Entropy,
@@ -60,6 +60,7 @@ def test_scores_of_trees_by_their_words(parser: Parser) -> None:
     """A tree's score is the sum over its words of arcs, of siblings, and of grandparents; labels are normalised."""
     batch = parser.collate(TRAINING[:4])
     p, scores = parser.distribution(batch), parser.scorer(batch)
+    others = [part.of_arcs() for part in scores.others if isinstance(part, PartScores)]
     samples = p.sample((20,), generator=torch.Generator().manual_seed(1))
     found = p.base.score(samples.heads)
     for sample, item in itertools.product(range(20), range(4)):
@@ -69,9 +70,9 @@ def test_scores_of_trees_by_their_words(parser: Parser) -> None:
             head = heads[word]
             between = [x for x in range(min(head, word) + 1, max(head, word)) if heads[x] == head]
             sibling = min(between, key=lambda x: abs(x - word), default=head)
-            total += float(scores.others[0][item, head, word, sibling])
-            if head and len(scores.others) > 1:
-                total += float(scores.others[1][item, head, word, heads[head]])
+            total += float(others[0][item, head, word, sibling])
+            if head and len(others) > 1:
+                total += float(others[1][item, head, word, heads[head]])
         assert float(found[sample, item]) == pytest.approx(total, abs=1e-9)
 
 

@@ -31,3 +31,24 @@ def test_scores_have_the_digits_of_the_weights_under_autocast() -> None:
         scores = trilinear(nodes, nodes, nodes)
     assert scores.dtype == torch.float32
     torch.testing.assert_close(scores, trilinear(nodes, nodes, nodes))
+
+
+def test_scores_of_some_arcs_and_their_gradients() -> None:
+    """They equal those of all parts, whose other arcs are masked; items may have no arc."""
+    trilinear, generator = PartTrilinear(3), torch.Generator().manual_seed(4)
+    trilinear.weight.data = torch.randn(3, 3, dtype=torch.float64, generator=generator)
+    roles = torch.randn(3, 4, 5, 3, dtype=torch.float64, generator=generator).requires_grad_()
+    arcs = torch.rand(4, 5, 5, generator=generator) < 0.3
+    arcs[..., 0], arcs[1] = False, False
+    weights = torch.randn(4, 5, 5, 5, dtype=torch.float64, generator=generator) * arcs.unsqueeze(-1)
+    found, expected = trilinear(*roles, arcs), trilinear(*roles)
+    torch.testing.assert_close(found[arcs], expected[arcs], rtol=0, atol=1e-12)
+    assert found.isfinite().all()
+    inputs = roles, trilinear.weight
+    for own, other in zip(
+        torch.autograd.grad((found * weights).sum(), inputs),
+        torch.autograd.grad((expected * weights).sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(own, other, rtol=0, atol=1e-12)
+    assert not trilinear(*roles, torch.zeros_like(arcs)).any()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from treeparse.model.ensemble import Ensemble
     from treeparse.model.parser import Parser
     from treeparse.model.scorers.own import OwnScorer, OwnScorerConfig
-    from treeparse.model.scorers.scorer import ScorerOutput
+    from treeparse.model.scorers.scorer import PartScores, ScorerOutput
     from treeparse.model.teacher import Teacher
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Parse",
     "Parser",
     "ParserConfig",
+    "PartScores",
     "ScorerOutput",
     "Teacher",
 ]
@@ -35,7 +36,7 @@ _MODULES = {
     "treeparse.model.ensemble": "Ensemble",
     "treeparse.model.parser": "Parser",
     "treeparse.model.scorers.own": "OwnScorer OwnScorerConfig",
-    "treeparse.model.scorers.scorer": "ScorerOutput",
+    "treeparse.model.scorers.scorer": "PartScores ScorerOutput",
     "treeparse.model.teacher": "Teacher",
 }
 __getattr__, __dir__ = names_on_demand(__name__, _MODULES)

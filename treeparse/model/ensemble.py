@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Self
 
 import torch
+from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.data.mapping import Words, as_sentences
@@ -109,9 +110,17 @@ class Ensemble(AnyParser):
         """The combined distribution of each sentence's labelled trees, in float64, from a batch of each model."""
         return self.distribution_and_tags(batches)[0]
 
-    def distribution_and_tags(self, batches: Sequence[Batch]) -> tuple[LabeledDistribution, Tagging]:
-        """:meth:`distribution`, and the combined probabilities of the tags that all models predict."""
-        pairs = [parser.distribution_and_tags(batch) for parser, batch in zip(self.parsers, batches, strict=True)]
+    def distribution_and_tags(
+        self, batches: Sequence[Batch], *, keep: Tensor | None = None
+    ) -> tuple[LabeledDistribution, Tagging]:
+        """:meth:`distribution`, and the combined probabilities of the tags that all models predict.
+
+        No arcs are pruned, whatever the arcs ``keep``, because arcs that one model prunes may be likely under another.
+        """
+        pairs = [
+            parser.distribution_and_tags(batch, prune=False)
+            for parser, batch in zip(self.parsers, batches, strict=True)
+        ]
         distributions = [
             with_label_names(p, parser.label_names, self.label_names)
             for parser, (p, _) in zip(self.parsers, pairs, strict=True)

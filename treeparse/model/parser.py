@@ -23,9 +23,10 @@ from treeparse.model.folder.hub import local_folder, push
 from treeparse.model.folder.storage import from_plain, load_weights, read_model, restoring, rewrite_config, write_model
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import ChosenTree
+from treeparse.model.pruning import known_arcs, likely_arcs
 from treeparse.model.scorers import scorer_kind
 from treeparse.model.scorers.kind import TRAINING_COPIES, check_memory, excess
-from treeparse.model.scorers.scorer import Scorer, ScorerOutput
+from treeparse.model.scorers.scorer import PartScores, Scorer, ScorerOutput
 from treeparse.model.tagging import Tagging, TagNames, words_of_tag_terms
 from treeparse.names import DecoderName, Precision, precision_named
 from treeparse.nn.int8 import Int8Copy
@@ -35,7 +36,7 @@ from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource, TreeCRF
 from treeparse.trees.labels.root_rule import with_root_rule
 from treeparse.trees.parts import named
-from treeparse.trees.tree_kinds import DISTRIBUTIONS, part_kinds, search_settings
+from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_crossing_arcs, part_kinds, search_settings
 
 SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file's is built, so that errors name tensors
 
@@ -187,18 +188,38 @@ class Parser(nn.Module, AnyParser):
         return self.indexer.collate(as_sentences(sentences), indices).to(self.device)
 
     @checked
-    def distribution(self, batch: Batch, scores: ScorerOutput | None = None) -> LabeledCRF:
+    def distribution(
+        self,
+        batch: Batch,
+        scores: ScorerOutput | None = None,
+        *,
+        keep: Tensor | None = None,
+        prune: bool = True,
+    ) -> LabeledCRF:
         """The distribution of each sentence's labelled trees, in float64; every other result comes from it.
 
         The config's ``trees`` and ``single_root`` choose the trees. Label scores are log P(label | arc), so that
         ``base`` is the distribution of the unlabelled trees. They are computed when they are needed and take little
         memory. Arcs from the root have the label "root", and no other arcs have it. All scores are divided by the
-        config's ``temperature``; one other than 1 needs the label scores of all arcs. ``scores`` are those of the
-        scorer if the caller has them. Scores on a GPU are not validated, because that would sync the device.
+        config's ``temperature``; one other than 1 needs the label scores of all arcs. Scores on a GPU are not
+        validated, because that would sync the device.
+
+        Args:
+            batch: B sentences of up to n words.
+            scores: those of the scorer, if the caller has them.
+            keep: arcs ``(B, n+1, n+1)`` bool of which a tree must stay possible, if one is, where the config prunes
+                arcs. In training those of the batch's known trees if None.
+            prune: whether arcs are pruned, if the config says so.
         """
         scores = self._scores(batch) if scores is None else scores
         validate = None if scores.arcs.device.type == "cpu" else False
-        base = self.trees((scores.arcs, *scores.others), batch.lengths, validate_args=validate)
+        arcs, likely = scores.arcs, None
+        if prune and self.config.prune_below:
+            keep = self._known(batch) if keep is None and self.training else keep
+            likely = self._likely_arcs(arcs, batch.lengths, keep, validate_args=validate)
+            arcs = arcs.masked_fill(~likely, -torch.inf)
+        others = (each.of_arcs(likely) if isinstance(each, PartScores) else each for each in scores.others)
+        base = self.trees((arcs, *others), batch.lengths, validate_args=validate)
         p = LabeledCRF(base, self._log_probs_of(scores.labels))
         return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
 
@@ -221,10 +242,22 @@ class Parser(nn.Module, AnyParser):
         arguments = [arcs.double(), *others, lengths]
         return DISTRIBUTIONS[self.config.trees](*arguments, **options)
 
-    def distribution_and_tags(self, batch: Batch) -> tuple[LabeledCRF, Tagging]:
+    def _likely_arcs(self, arcs: Tensor, lengths: Tensor, keep: Tensor | None, *, validate_args: bool | None) -> Tensor:
+        """The arcs ``(B, n+1, n+1)`` bool that the config's ``prune_below`` leaves."""
+        by_arcs = DISTRIBUTIONS["nonprojective" if have_crossing_arcs(self.config.trees) else "projective"]
+        options = {"single_root": self.config.single_root, "validate_args": validate_args}
+        return likely_arcs(by_arcs(arcs.detach().double(), lengths, **options), self.config.prune_below, keep)
+
+    def _known(self, batch: Batch) -> Tensor | None:
+        """The arcs of known trees, which are kept where arcs are pruned."""
+        return known_arcs(batch, crossing=have_crossing_arcs(self.config.trees)) if self.config.prune_below else None
+
+    def distribution_and_tags(
+        self, batch: Batch, *, keep: Tensor | None = None, prune: bool = True
+    ) -> tuple[LabeledCRF, Tagging]:
         """:meth:`distribution`, and the probabilities of the tags that the parser predicts."""
         scores = self._scores(batch)
-        return self.distribution(batch, scores), Tagging(scores.tags, self.tag_names)
+        return self.distribution(batch, scores, keep=keep, prune=prune), Tagging(scores.tags, self.tag_names)
 
     def _scores(self, batch: Batch) -> ScorerOutput:
         if self.precision == "int8" and not (self.training or torch.is_grad_enabled()):
@@ -253,7 +286,7 @@ class Parser(nn.Module, AnyParser):
 
     def loss_and_terms(self, batch: Batch, objective: Objective) -> tuple[Tensor, Sequence[Term]]:
         """Return :meth:`loss` and its terms."""
-        p, tagging = self.distribution_and_tags(batch)
+        p, tagging = self.distribution_and_tags(batch, keep=self._known(batch))
         return self._loss(p, tagging, batch, objective)
 
     def words_of_terms(self, batch: Batch, objective: Objective) -> dict[str, int]:
@@ -276,8 +309,11 @@ class Parser(nn.Module, AnyParser):
     @torch.inference_mode()
     def measure(self, batch: Batch, sentences: Sequence[Sentence], objective: Objective) -> tuple[list[Parse], float]:
         """Return the parses of a batch with gold trees, and :meth:`loss`; both come from the same scores."""
-        p, tagging = self.distribution_and_tags(batch)
-        loss, _ = self._loss(p, tagging, batch, objective)
+        scores = self._scores(batch)
+        p, tagging = self.distribution(batch, scores), Tagging(scores.tags, self.tag_names)
+        # The parses must not know which arcs are right.
+        known = self.distribution(batch, scores, keep=self._known(batch)) if self.config.prune_below else p
+        loss, _ = self._loss(known, tagging, batch, objective)
         return self._parses(p, tagging, sentences), float(loss)
 
     def _parses(

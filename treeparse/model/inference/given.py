@@ -12,6 +12,7 @@ from treeparse.data.features.padding import padded
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
 from treeparse.trees import LabeledCRF, LabeledDistribution
+from treeparse.trees.relaxed import arcs_of
 
 
 class UnfitSentenceError(TreeparseError):
@@ -60,6 +61,11 @@ class Given:
     def without_trees(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences without their trees, because the scorer must not see these."""
         return [replace(sentence, heads=None, labels=None, allowed=None) for sentence in sentences]
+
+    def arcs(self, sentences: Sequence[Sentence], names: Sequence[str], device: torch.device) -> Tensor:
+        """Return the arcs ``(B, n+1, n+1)`` bool that such trees may have."""
+        heads, _, mask = (moved(part, device) for part in self._known(sentences, names))
+        return mask & (arcs_of(heads) | (heads < 0).unsqueeze(-2)) if self.heads else mask
 
     def conditioned(
         self, p: LabeledDistribution, sentences: Sequence[Sentence], names: Sequence[str]

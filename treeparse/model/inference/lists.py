@@ -20,6 +20,7 @@ from treeparse.names import Decoder, listing_decoder_named
 from treeparse.rules import Rules
 from treeparse.sentence import Sentence, tree_problem
 from treeparse.trees import LabeledCRF, LabeledDistribution
+from treeparse.trees.relaxed import arcs_of
 
 LONGEST_LIST = 2**27  # words in the list of one sentence
 
@@ -92,6 +93,10 @@ class ListFinder(ABC):
     def under(self, rules: Rules) -> "ListFinder":
         """Return the finder of trees that satisfy the rules; raise if there is none."""
         return replace(self, decoder="projective") if rules.trees == "projective" else self
+
+    def arcs(self, indices: Sequence[int], device: torch.device) -> Tensor | None:
+        """Return arcs ``(B, n+1, n+1)`` bool of which a tree must stay possible, whatever is pruned; None for all."""
+        return None
 
     def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
         """Return the lists of a batch whose trees satisfy rules; call it on the result of :meth:`under`.
@@ -182,6 +187,10 @@ class GivenTrees(ListFinder):
                 raise TreeparseError(f"Sentence {number} has no tree: {problem}.")
         heads = [sentence.heads or () for sentence in sentences]
         return cls(heads, [[ids.get(label, -1) for label in sentence.labels or ()] for sentence in sentences])
+
+    def arcs(self, indices: Sequence[int], device: torch.device) -> Tensor:
+        rows = [self.heads[index] for index in indices]
+        return arcs_of(_as_nodes(rows, 1 + max(map(len, rows))).to(device))
 
     def __call__(self, p: LabeledDistribution, indices: Sequence[int]) -> TreeLists:
         heads, labels = (

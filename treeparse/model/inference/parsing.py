@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypedDict
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from treeparse import terminal
 from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence, map_batches
@@ -133,8 +133,13 @@ class Model(Protocol):
         """The sentences as the argument of ``distribution_and_tags``."""
         ...
 
-    def distribution_and_tags(self, batch: Any, /) -> tuple[LabeledDistribution, Tagging]:
-        """The distribution of each sentence's labelled trees, and the probabilities of its tags."""
+    def distribution_and_tags(
+        self, batch: Any, /, *, keep: Tensor | None = None
+    ) -> tuple[LabeledDistribution, Tagging]:
+        """The distribution of each sentence's labelled trees, and the probabilities of its tags.
+
+        ``keep`` are arcs ``(B, n+1, n+1)`` bool of which a tree stays possible, if one is, whatever is pruned.
+        """
         ...
 
 
@@ -174,7 +179,8 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
     @torch.inference_mode()
     def batch_lists(indices: list[int], chosen: list[Sentence]) -> list[list[Parse]]:
         scored = known.without_trees(chosen) if known else chosen
-        p, tagging = model.distribution_and_tags(model.collate(scored, indices))
+        keep = known.arcs(chosen, names, model.device) if known else finder.arcs(indices, model.device)
+        p, tagging = model.distribution_and_tags(model.collate(scored, indices), keep=keep)
         p = known.conditioned(p, chosen, names) if known else p
         batch = None if rules is None else RuledBatch.of(rules, chosen, names, tagging.likeliest("upos"))
         lists = _lists(finder, p, indices, batch, first if known else None)

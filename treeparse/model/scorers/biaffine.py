@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from torch import nn
+from torch import Tensor, nn
 
 from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
 from treeparse.model.config import BiaffineConfig
 from treeparse.model.scorers.biaffine_labels import BiaffineLabels
 from treeparse.model.scorers.kind import EncoderScorerKind
-from treeparse.model.scorers.scorer import EncoderScorer, ScorerOutput
+from treeparse.model.scorers.scorer import EncoderScorer, PartScores, ScorerOutput
 from treeparse.nn import ArcBiaffine, Encoder, LabelBiaffine, TagScorer
 from treeparse.nn.biaffine import LabelVectors, Projections
 from treeparse.nn.trilinear import PartTrilinear
@@ -64,8 +64,20 @@ class BiaffineScorer(EncoderScorer):
         if not self.training:  # because labels are scored later, possibly outside this autocast
             heads, dependents = heads.to(arcs.dtype), dependents.to(arcs.dtype)
         labels = BiaffineLabels(LabelVectors(heads, dependents, self.labels), self.root_label)
-        parts = (part(*roles[ROLES * k : ROLES * (k + 1)]) for k, part in enumerate(self.parts.values()))
+        modules = enumerate(self.parts.values())
+        parts = (TrilinearParts(module, roles[ROLES * k : ROLES * (k + 1)]) for k, module in modules)
         return ScorerOutput(arcs, labels, tags, tuple(parts))
+
+
+@dataclass(frozen=True)
+class TrilinearParts(PartScores):
+    """The scores of parts by vectors of nodes in three roles ``(B, n+1, size)``."""
+
+    module: nn.Module
+    roles: Sequence[Tensor]
+
+    def of_arcs(self, arcs: Tensor | None = None) -> Tensor:
+        return self.module(*self.roles, arcs)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,17 @@ from treeparse.nn.encoder import Learner, weights_with
 from treeparse.trees import LabelSource
 
 
+class PartScores(ABC):
+    """The scores of a kind of part of three words, computed for the arcs that trees may have."""
+
+    @abstractmethod
+    def of_arcs(self, arcs: Tensor | None = None) -> Tensor:
+        """Return ``(B, n+1, n+1, n+1)`` log weights, [head, dependent, other word].
+
+        With ``arcs`` ``(B, n+1, n+1)`` bool, the parts of other arcs may have any finite score.
+        """
+
+
 @dataclass(frozen=True)
 class ScorerOutput:
     """The scores of a batch of B sentences of up to n words.
@@ -23,14 +34,14 @@ class ScorerOutput:
             probabilities of labels given their arcs, in which "root" is possible for arcs from the root alone, and for
             these no other label.
         tags: ``(B, n+1, T)`` log probabilities by column, of the columns that the parser predicts.
-        others: ``(B, n+1, n+1, n+1)`` log weights of each other kind of part, in the order of the distribution of
-            ``trees`` in the config, such as ``SiblingCRF``; none for trees that score arcs alone.
+        others: ``(B, n+1, n+1, n+1)`` log weights of each other kind of part, or what computes them, in the order of
+            the distribution of ``trees`` in the config, such as ``SiblingCRF``; none for trees that score arcs alone.
     """
 
     arcs: Tensor
     labels: Tensor | LabelSource
     tags: Mapping[str, Tensor] = field(default_factory=dict)
-    others: tuple[Tensor, ...] = ()
+    others: tuple[Tensor | PartScores, ...] = ()
 
 
 class Scorer(Learner, ABC):
