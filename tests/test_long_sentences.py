@@ -1,9 +1,16 @@
 """Long sentences and many labels in bounded memory: label scores of all arcs at once would take 0.5 GB and more."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from helpers.forked import Forks
+from helpers.parsers import CONFIG, random_parser
+
+from treeparse.cli.main import main
+from treeparse.data.conllu import read_conllu
+from treeparse.errors import TreeparseError
 
 JOBS = ("parse", "minimum_risk", "kbest", "sample")
 
@@ -63,3 +70,26 @@ def megabytes(forks: Forks) -> dict[str, float]:
 @pytest.mark.parametrize("job", JOBS)
 def test_a_long_sentence_takes_little_memory(job: str, megabytes: dict[str, float]) -> None:
     assert megabytes[job] < 80
+
+
+def test_a_sentence_too_long_for_the_memory_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = random_parser()
+    with pytest.raises(TreeparseError, match=r"Sentence 1 \(counted from 0\): it has 400,000 words.* 9,600 GB"):
+        parser.parse([["a"], ["a"] * 400_000])
+    siblings = random_parser(replace(CONFIG, trees="siblings", part_size=2))
+    with pytest.raises(TreeparseError, match="it has 20,000 words"):
+        siblings.kbest([["a"] * 20_000], 2)
+    parser.float().save_pretrained(tmp_path / "model")
+    text = tmp_path / "in.txt"
+    text.write_text("a b\n" + "a " * 400_000 + "\na c\n", encoding="utf-8")
+    options = [str(tmp_path / "model"), str(text), "--format", "text", "--device", "cpu", "-q"]
+    output = tmp_path / "out.conllu"
+    assert main(["predict", *options, "-o", str(output)]) == 2
+    error = capsys.readouterr().err
+    assert "in.txt:2: sentence 2: it has 400,000 words" in error and "--max-words" in error and not output.exists()
+    for more in (["--max-words", "1000"], ["--skip-invalid"]):
+        assert main(["predict", *options, "-o", str(output), *more]) == 0
+        assert len([*read_conllu(output)]) == 2
+        output.unlink()

@@ -99,7 +99,7 @@ class AnyParser(Model):
             progress: called after each batch with the indices of its sentences, for example to move a progress bar.
 
         Raises:
-            UnfitSentenceError: no tree agrees with what is known of a sentence.
+            UnfitSentenceError: no tree agrees with what is known of a sentence, or it is too long for this machine.
             TreeparseError: a sentence is a string or has no words, or lacks tags that the model reads.
         """
         request = parse_request(

@@ -16,7 +16,7 @@ from treeparse.trees.relaxed import arcs_of
 
 
 class UnfitSentenceError(TreeparseError):
-    """A sentence that no tree fits, or that has an unknown label; ``index`` is its index in the list, from 0."""
+    """A sentence that no tree fits, that has an unknown label, or that is too long; ``index`` counts from 0."""
 
     problem: str
     index: int

@@ -19,6 +19,7 @@ from treeparse.data.text.rawtext import CHECKED, RawTextCheck
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.model.inference.given import Given, UnfitSentenceError
 from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists
+from treeparse.model.inference.memory import check_lengths
 from treeparse.model.inference.probabilities import with_expected_gradients, with_head_sets, with_probabilities
 from treeparse.model.inference.ruled import RuledBatch
 from treeparse.model.tagging import Tagging, TagNames
@@ -155,7 +156,8 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         first: the index of the first sentence in a longer list; errors name sentences by it.
 
     Raises:
-        UnfitSentenceError: no tree agrees with the heads, labels and possible heads of a sentence.
+        UnfitSentenceError: no tree agrees with the heads, labels and possible heads of a sentence, or its scores do
+            not fit into the memory of this machine.
         TreeparseError: as `as_sentences`, the model, the finder and the rules do.
     """
     check_several(sentences)
@@ -165,6 +167,9 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
     finder.check_for(len(converted))
     for index, sentence in enumerate(converted, first):
         known.check(sentence, names, index)
+    if model.device.type == "cpu":
+        kinds = max(len(part_kinds(network.config.trees)) for network in model.networks)
+        check_lengths(map(len, converted), kinds, first)
     if rules is not None:
         rules.rules.check_labels(names)
         finder, rules = finder.under(rules.rules), replace(rules, tally=RuleTally())
