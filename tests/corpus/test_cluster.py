@@ -14,7 +14,7 @@ from treeparse.cli.main import main
 from treeparse.corpus import CorpusRequest, TreeRequest, parse_corpus
 from treeparse.corpus.cluster_files import UNFINISHED, FailedFile, FileParser, FinishedFile, file_tasks
 from treeparse.corpus.manifest import Manifest, read_manifest
-from treeparse.errors import TreeparseError
+from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parser
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -116,6 +116,16 @@ def test_a_manifest_grows_by_whole_lines(tmp_path: Path) -> None:
         stream.write(b'{"output": "c", "wo')  # a program that was killed
     Manifest(path).add({"output": "a", "words": 3})
     assert read_manifest(path) == {"a": {"output": "a", "words": 3}, "b": {"output": "b", "words": 2}}
+
+
+@pytest.mark.parametrize("line", [b"{", b"3", b'{"words": 3}', b'{"output": 3}', b"\xff", b"[" * 100_000])
+def test_a_damaged_manifest(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "manifest.jsonl"
+    Manifest(path).add({"output": "name of any bytes: \udcff"})
+    assert read_manifest(path).keys() == {"name of any bytes: \udcff"}
+    path.write_bytes(path.read_bytes() + line + b"\n")
+    with pytest.raises(DataError, match=r"manifest.jsonl:2: a line of a manifest is a JSON object"):
+        read_manifest(path)
 
 
 def test_a_cluster_needs_ray(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from treeparse.errors import DataError
+
 
 class Manifest:
     """A file that grows by a line for each output, which is on the disk before the output has its name.
@@ -31,6 +33,20 @@ class Manifest:
 
 
 def read_manifest(path: str | Path) -> dict[str, dict[str, Any]]:
-    """Return the last line of each output, by the output."""
-    with open(path, encoding="utf-8") as stream:
-        return {line["output"]: line for line in map(json.loads, stream)}
+    """Return the last line of each output, by the output.
+
+    Raises:
+        DataError: for a line that is none of a manifest.
+    """
+    lines: dict[str, dict[str, Any]] = {}
+    with open(path, "rb") as stream:
+        for number, text in enumerate(stream, 1):
+            try:
+                line = json.loads(text)  # not `from_json`: names of files may hold halves of surrogate pairs
+            except (ValueError, RecursionError):
+                line = None
+            if not (isinstance(line, dict) and isinstance(line.get("output"), str)):
+                problem = 'a line of a manifest is a JSON object with an "output": is the file damaged?'
+                raise DataError(problem, source=str(path), line=number)
+            lines[line["output"]] = line
+    return lines

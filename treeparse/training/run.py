@@ -26,6 +26,7 @@ from treeparse.training.data.treebanks import (
     load_training_mix,
     load_treebanks,
     say_crossing_arcs,
+    say_many_labels,
 )
 from treeparse.training.linear.fit import LinearTraining, check_linear, fit_linear
 from treeparse.training.loop.fit import Training, fit, repeatable
@@ -138,6 +139,7 @@ def _prepare(
     train = treebanks.train_words
     objective = _build_objective(config, train)
     say_crossing_arcs(config.model.trees, train, console.say)
+    say_many_labels(train, console.say)
     dev = dev_sentences(config, treebanks, train, console.say)
     mix = load_training_mix(config, treebanks, console.say)
     facts = TreebankFacts([*map(len, train)], sum(map(len, treebanks.dev_words)), mix=mix)
