@@ -11,8 +11,8 @@ LARGEST = 2**25  # bytes of an array on the heap: the most that mallopt takes
 def keep_freed_memory() -> bool:
     """Let glibc keep the memory of freed arrays for the next ones; return whether it does. Elsewhere do nothing.
 
-    Otherwise it returns that of large arrays to the system, which clears it before the process gets it again: in
-    training that took a twentieth of the time, and a tenth where trees score parts of three words.
+    Otherwise glibc returns the memory of large arrays to the system, and the system clears it before it lends it again:
+    this took a twentieth of a training step, and a tenth where trees score parts of three words.
     """
     if not sys.platform.startswith("linux"):
         return False

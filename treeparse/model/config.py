@@ -192,8 +192,8 @@ class ParserConfig:
             )
         if self.prune_below and isinstance(self.scorer, LinearConfig):
             raise TreeparseError(
-                "prune_below needs scores of arcs that learned to be log weights, which those of the linear scorer "
-                "need not be: set it to 0."
+                "prune_below needs scores of arcs that are log weights, and the linear scorer may learn others: "
+                "set it to 0."
             )
 
     @property

@@ -206,10 +206,10 @@ class Parser(nn.Module, AnyParser):
 
         Args:
             batch: B sentences of up to n words.
-            scores: those of the scorer, if the caller has them.
-            keep: arcs ``(B, n+1, n+1)`` bool of which a tree must stay possible, if one is, where the config prunes
-                arcs. In training those of the batch's known trees if None.
-            prune: whether arcs are pruned, if the config says so.
+            scores: the scorer's output for the batch; None computes it.
+            keep: the arcs ``(B, n+1, n+1)`` bool of known trees; pruning leaves at least one of these trees possible.
+                None in training means the known trees of the batch.
+            prune: whether the config's ``prune_below`` applies.
         """
         scores = self._scores(batch) if scores is None else scores
         validate = None if scores.arcs.device.type == "cpu" else False

@@ -6,7 +6,7 @@ from torch import Tensor
 from treeparse.batch import Batch, moved, readable_without_sync
 from treeparse.trees import TreeCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
-from treeparse.trees.relaxed import arcs_of
+from treeparse.trees.relaxed import arcs_agreeing_with, arcs_of
 
 
 @torch.no_grad()
@@ -40,5 +40,5 @@ def known_arcs(batch: Batch, *, crossing: bool) -> Tensor | None:
         return batch.allowed
     if not crossing:
         heads = heads.masked_fill(moved(has_nonprojective_arc(original), heads.device), -1)
-    known = arcs_of(heads) | (heads < 0).unsqueeze(-2)
+    known = arcs_agreeing_with(heads)
     return known if batch.allowed is None else known & batch.allowed

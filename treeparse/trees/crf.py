@@ -29,7 +29,7 @@ from treeparse.trees.flat import FlatTrees
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, named
 from treeparse.trees.randomness import Generators, item_seeds
-from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
+from treeparse.trees.relaxed import arcs_agreeing_with, arcs_of, perturbed, straight_through
 from treeparse.trees.tree_lists import MAX_ENUMERATED_WORDS, growing_indices, head_lists, pad_lists, sort_by_score
 
 
@@ -296,8 +296,7 @@ class TreeCRF(TreeDistribution):
         heads = check_heads(heads, self.word_mask, name="Known heads")
         if self._validate_args or readable_without_sync(heads):
             check_head_range(heads, self.lengths)
-        competing = (heads >= 0).unsqueeze(-2) & ~arcs_of(heads)
-        return self.with_scores(self.scores.masked_fill(competing, -torch.inf))
+        return self.with_scores(self.scores.masked_fill(~arcs_agreeing_with(heads), -torch.inf))
 
     @checked
     def within(self, mask: Tensor) -> Self:

@@ -30,6 +30,11 @@ def arcs_of(heads: Tensor) -> Tensor:
     return heads.unsqueeze(-2) == torch.arange(heads.shape[-1], device=heads.device).unsqueeze(-1)
 
 
+def arcs_agreeing_with(heads: Tensor) -> Tensor:
+    """Return the arcs ``(*batch, n+1, n+1)`` bool of trees that have known heads ``(*batch, n+1)``; -1 is unknown."""
+    return arcs_of(heads) | (heads < 0).unsqueeze(-2)
+
+
 def straight_through(relaxed: Tensor, chosen: Tensor) -> Tensor:
     """Return a bool mask as exactly 0 and 1, with the gradient of its relaxation of the same shape."""
     return chosen.to(relaxed.dtype) + (relaxed - relaxed.detach())

@@ -12,7 +12,7 @@ from treeparse.data.features.padding import padded
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
 from treeparse.trees import LabeledCRF, LabeledDistribution
-from treeparse.trees.relaxed import arcs_of
+from treeparse.trees.relaxed import arcs_agreeing_with
 
 
 class UnfitSentenceError(TreeparseError):
@@ -65,7 +65,7 @@ class Given:
     def arcs(self, sentences: Sequence[Sentence], names: Sequence[str], device: torch.device) -> Tensor:
         """Return the arcs ``(B, n+1, n+1)`` bool that such trees may have."""
         heads, _, mask = (moved(part, device) for part in self._known(sentences, names))
-        return mask & (arcs_of(heads) | (heads < 0).unsqueeze(-2)) if self.heads else mask
+        return mask & arcs_agreeing_with(heads) if self.heads else mask
 
     def conditioned(
         self, p: LabeledDistribution, sentences: Sequence[Sentence], names: Sequence[str]

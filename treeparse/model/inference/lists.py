@@ -95,7 +95,7 @@ class ListFinder(ABC):
         return replace(self, decoder="projective") if rules.trees == "projective" else self
 
     def arcs(self, indices: Sequence[int], device: torch.device) -> Tensor | None:
-        """Return arcs ``(B, n+1, n+1)`` bool of which a tree must stay possible, whatever is pruned; None for all."""
+        """Return the arcs ``(B, n+1, n+1)`` bool of known trees, for pruning; None if no tree is known."""
         return None
 
     def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:

@@ -19,9 +19,9 @@ from treeparse.data.text.rawtext import CHECKED, RawTextCheck
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.model.inference.given import Given, UnfitSentenceError
 from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists
-from treeparse.model.inference.memory import check_lengths
 from treeparse.model.inference.probabilities import with_expected_gradients, with_head_sets, with_probabilities
 from treeparse.model.inference.ruled import RuledBatch
+from treeparse.model.scorers.kind import machine_memory
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
@@ -29,6 +29,8 @@ from treeparse.sentence import Sentence
 from treeparse.trees import LabeledDistribution
 from treeparse.trees.tree_kinds import part_kinds
 
+ARC_BYTES = 60  # at least, for the scores of an arc and what parsing makes of them
+PART_BYTES = 8  # at least, for the score of a part of three words and its copy
 PART_CELLS = 2**16  # arcs of a batch whose parts of three words are scored: larger ones lose more by padding
 LABEL_SCORES = 2**22  # label scores of a batch of lists in memory at once
 ON_DEVICE = 2  # batches in work at once on a GPU
@@ -139,7 +141,7 @@ class Model(Protocol):
     ) -> tuple[LabeledDistribution, Tagging]:
         """The distribution of each sentence's labelled trees, and the probabilities of its tags.
 
-        ``keep`` are arcs ``(B, n+1, n+1)`` bool of which a tree stays possible, if one is, whatever is pruned.
+        ``keep`` ``(B, n+1, n+1)`` bool are the arcs of known trees; pruning leaves at least one of them possible.
         """
         ...
 
@@ -167,9 +169,8 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
     finder.check_for(len(converted))
     for index, sentence in enumerate(converted, first):
         known.check(sentence, names, index)
-    if model.device.type == "cpu":
-        kinds = max(len(part_kinds(network.config.trees)) for network in model.networks)
-        check_lengths(map(len, converted), kinds, first)
+    _check_lengths(model, converted, first)
+    prunes = any(network.config.prune_below for network in model.networks)
     if rules is not None:
         rules.rules.check_labels(names)
         finder, rules = finder.under(rules.rules), replace(rules, tally=RuleTally())
@@ -184,7 +185,9 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
     @torch.inference_mode()
     def batch_lists(indices: list[int], chosen: list[Sentence]) -> list[list[Parse]]:
         scored = known.without_trees(chosen) if known else chosen
-        keep = known.arcs(chosen, names, model.device) if known else finder.arcs(indices, model.device)
+        keep = None
+        if prunes:
+            keep = known.arcs(chosen, names, model.device) if known else finder.arcs(indices, model.device)
         p, tagging = model.distribution_and_tags(model.collate(scored, indices), keep=keep)
         p = known.conditioned(p, chosen, names) if known else p
         batch = None if rules is None else RuledBatch.of(rules, chosen, names, tagging.likeliest("upos"))
@@ -207,6 +210,23 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
     if rules is not None and request.rules is not None:
         request.rules.tally.add(rules.tally)  # once all is done, so that nothing counts twice when it is not
     return result
+
+
+def _check_lengths(model: Model, sentences: Sequence[Sentence], first: int) -> None:
+    """Raise `UnfitSentenceError` for a sentence whose scores do not fit into the memory of this machine, on a CPU."""
+    memory = machine_memory()
+    if memory is None or model.device.type != "cpu":
+        return
+    kinds = max(len(part_kinds(network.config.trees)) for network in model.networks)
+    for index, words in enumerate(map(len, sentences), first):
+        nodes = words + 1
+        needed = nodes**2 * (ARC_BYTES + nodes * kinds * PART_BYTES)
+        if needed > memory:
+            raise UnfitSentenceError(
+                f"it has {words:,} words, so that its scores need more than {needed / 1e9:,.0f} GB of memory, but this "
+                f"machine has {memory / 1e9:,.0f} GB; treeparse predict --max-words leaves out longer sentences",
+                index,
+            )
 
 
 def _check_found(parses: Sequence[Sequence[Parse]], indices: Sequence[int]) -> None:
