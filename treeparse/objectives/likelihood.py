@@ -1,12 +1,12 @@
 """Likelihoods of the gold tree, exact over trees or word by word, and the entropy of all trees."""
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
 from treeparse.batch import Batch, moved
-from treeparse.errors import TreeparseError
+from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.objectives.objective import Data
 from treeparse.trees import LabeledCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
@@ -27,13 +27,26 @@ class TreeLikelihood(Objective):
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` nats; infinite for complete heads that are no tree. Raises if partial heads fit no tree."""
-        heads, labels = known_tree_of(distribution, batch)
+        heads, labels, partial = known_trees(distribution, batch)
         if batch.allowed is not None:
             known = distribution.given(heads, labels).within(batch.allowed)
             return distribution.log_partition - known.log_partition
-        if has_all_heads(batch) and heads is batch.heads:
-            return -(distribution.arcs.log_prob(heads) + distribution.label_log_prob(heads, labels))
-        return distribution.log_partition - distribution.given(heads, labels).log_partition
+        if len(partial) == len(batch):
+            return distribution.log_partition - distribution.given(heads, labels).log_partition
+        whole_heads, whole_labels = (known.index_fill(0, partial, -1) for known in (heads, labels))
+        log_probs = distribution.arcs.log_prob(whole_heads) + distribution.label_log_prob(whole_heads, whole_labels)
+        if len(partial):
+            log_probs = log_probs.index_copy(0, partial, _log_prob_of_partial(distribution, heads, labels, partial))
+        return -log_probs
+
+
+def _log_prob_of_partial(distribution: LabeledCRF, heads: Tensor, labels: Tensor, items: Tensor) -> Tensor:
+    """Return the log probability ``(I,)`` of all trees of some items that agree with the known heads and labels."""
+    try:
+        known = distribution[items].given(heads[items], labels[items]).log_partition
+    except NoTreeError:  # which names the item by its place among these
+        known = distribution.given(heads, labels).log_partition[items]
+    return known - distribution.log_partition[items]
 
 
 class HeadSelection(Objective):
@@ -106,26 +119,32 @@ def head_selection(scores: Tensor, batch: Batch, heads: Tensor) -> Tensor:
     return -gold.masked_fill(headless, -torch.inf).masked_fill(~known, 0.0).sum(-1)
 
 
-def has_all_heads(batch: Batch) -> bool:
-    """Whether the head of every word is known; causes no device sync."""
-    on_cpu = batch.on_cpu
-    return on_cpu.heads is not None and bool((on_cpu.heads >= 0)[on_cpu.word_mask()].all())
+class KnownTrees(NamedTuple):
+    """What is known of the gold trees of a batch of B items; -1 where unknown."""
+
+    heads: Tensor  # (B, n+1) int64
+    labels: Tensor  # (B, n+1) int64
+    partial: Tensor  # (I,) int64: the items with a word of unknown head
 
 
-def known_tree_of(distribution: LabeledCRF, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return ``known_tree`` without the heads and labels of non-projective arcs, unless the distribution has such arcs.
+def known_trees(distribution: LabeledCRF, batch: Batch) -> KnownTrees:
+    """Return what is known of the gold trees, if these are trees of the distribution; raise if nothing is.
 
-    The batch's own tensors mean that no tree changed. Causes no device sync.
+    Words with a non-projective arc have no known head and label, unless the distribution has such arcs. Causes no
+    device sync.
     """
     heads, labels = known_tree(batch)
-    if distribution.base.family.crossing:
-        return heads, labels
-    assert batch.on_cpu.heads is not None
-    opened = has_nonprojective_arc(batch.on_cpu.heads)
-    if not bool(opened.any()):
-        return heads, labels
-    opened = moved(opened, heads.device)
-    return heads.masked_fill(opened, -1), labels.masked_fill(opened, -1)
+    on_cpu = batch.on_cpu
+    assert on_cpu.heads is not None
+    is_known = on_cpu.heads >= 0
+    if not distribution.base.family.crossing:
+        opened = has_nonprojective_arc(on_cpu.heads)
+        if bool(opened.any()):
+            is_known &= ~opened
+            opened = moved(opened, heads.device)
+            heads, labels = heads.masked_fill(opened, -1), labels.masked_fill(opened, -1)
+    partial = (on_cpu.word_mask() & ~is_known).any(-1).nonzero().squeeze(-1)
+    return KnownTrees(heads, labels, moved(partial, heads.device))
 
 
 def known_tree(batch: Batch) -> tuple[Tensor, Tensor]:

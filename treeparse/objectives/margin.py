@@ -11,7 +11,7 @@ from treeparse.objectives.objective import Data
 from treeparse.trees import LabeledCRF, LabeledTree
 from treeparse.trees.relaxed import arcs_of
 
-from .likelihood import known_tree_of
+from .likelihood import known_trees
 from .objective import Objective
 
 
@@ -37,7 +37,7 @@ class MaxMargin(Objective):
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)``, 0 or more, in the unit of scores. Raises if the known heads and labels fit no tree."""
-        heads, labels = known_tree_of(distribution, batch)
+        heads, labels, _ = known_trees(distribution, batch)
         gold = distribution.given(heads, labels).mode
         other = costliest(distribution, heads, labels, self.cost)
         wrong = (heads >= 0) & ((heads != other.heads) | ((labels >= 0) & (labels != other.labels)))

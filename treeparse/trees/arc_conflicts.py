@@ -60,8 +60,32 @@ def has_nonprojective_arc(heads: Tensor) -> Tensor:
     An unknown head is -1, as is padding. The known arcs fall into connected fragments; a tree whose heads are all known
     is one. An arc is non-projective if a word below it is no descendant of its head, and is in the head's fragment or
     in one that reaches beyond the arc. Without the heads of these words, some projective tree has all known arcs; with
-    them, none has.
+    them, none has. Causes a device sync.
     """
+    found = torch.zeros_like(heads, dtype=torch.bool)
+    rows = (_is_part_of_tree(heads) | _has_crossing_arcs(heads)).nonzero().squeeze(-1)  # few; the others have none
+    if len(rows):
+        found[rows] = _has_nonprojective_arc(heads[rows])
+    return found
+
+
+def _is_part_of_tree(heads: Tensor) -> Tensor:
+    """Tell which trees ``(B, n+1)`` lack the head of a word that has a head, or comes before one that has."""
+    nodes = torch.arange(heads.shape[-1], device=heads.device)
+    last = torch.where(heads >= 0, torch.maximum(nodes, heads), 0).amax(-1)
+    return (heads >= 0).sum(-1) < last
+
+
+def _has_crossing_arcs(heads: Tensor) -> Tensor:
+    """Tell which trees ``(B, n+1)`` have two arcs that cross: the complete ones that are not projective."""
+    nodes = torch.arange(heads.shape[-1], device=heads.device)
+    known = heads >= 0
+    first, last = torch.where(known, torch.minimum(heads, nodes), 0), torch.where(known, torch.maximum(heads, nodes), 0)
+    begins_inside = (first.unsqueeze(-1) < first.unsqueeze(-2)) & (first.unsqueeze(-2) < last.unsqueeze(-1))
+    return (begins_inside & (last.unsqueeze(-1) < last.unsqueeze(-2))).flatten(1).any(-1)
+
+
+def _has_nonprojective_arc(heads: Tensor) -> Tensor:
     nodes = heads.shape[-1]
     node = torch.arange(nodes, device=heads.device)
     is_descendant = descendants(heads)  # [node, word]
