@@ -218,9 +218,16 @@ def _check_lengths(model: Model, sentences: Sequence[Sentence], first: int) -> N
     if memory is None or model.device.type != "cpu":
         return
     kinds = max(len(part_kinds(network.config.trees)) for network in model.networks)
-    for index, words in enumerate(map(len, sentences), first):
+
+    def needed_for(words: int) -> float:
         nodes = words + 1
-        needed = nodes**2 * (ARC_BYTES + nodes * kinds * PART_BYTES)
+        return nodes**2 * (ARC_BYTES + nodes * kinds * PART_BYTES)
+
+    lengths = [len(sentence.forms) for sentence in sentences]
+    if needed_for(max(lengths, default=0)) <= memory:  # as nearly always: the loop below takes longer
+        return
+    for index, words in enumerate(lengths, first):
+        needed = needed_for(words)
         if needed > memory:
             raise UnfitSentenceError(
                 f"it has {words:,} words, so that its scores need more than {needed / 1e9:,.0f} GB of memory, but this "

@@ -147,11 +147,11 @@ class BestLabeled:
         Items whose tree has an arc without an allowed label get the best labelled tree.
         """
         heads = self.trees.heads
-        has_labels = self.labels.of_trees(heads).detach().amax(-1) > -torch.inf
-        is_impossible = ((heads >= 0) & ~has_labels).any(-1, keepdim=True)
+        scores, labels = self.labels.best_of_trees(heads)
+        is_impossible = ((heads >= 0) & (scores == -torch.inf)).any(-1, keepdim=True)
         if not readable_without_sync(heads) or bool(is_impossible.any()):
-            heads = torch.where(is_impossible, self._heads_of_mode(), heads)
-        return self._with_best_labels(heads)
+            return self._with_best_labels(torch.where(is_impossible, self._heads_of_mode(), heads))
+        return self._labeled(heads, labels)
 
     def minimum_risk(self, weighted: FlatTrees) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the trees of the greatest summed marginals of labelled arcs.
@@ -178,7 +178,11 @@ class BestLabeled:
 
     def _with_best_labels(self, heads: Tensor) -> LabeledTree:
         """Add the best label of each arc to trees ``(B, n+1)``: ``(*batch, n+1)`` both."""
-        labels = torch.where(heads >= 0, self.labels.of_trees(heads).argmax(-1), -1)
+        return self._labeled(heads, self.labels.best_of_trees(heads)[1])
+
+    def _labeled(self, heads: Tensor, labels: Tensor) -> LabeledTree:
+        """Return trees ``(*batch, n+1)`` from heads, and the labels of those that are not -1, ``(B, n+1)`` both."""
+        labels = torch.where(heads >= 0, labels, -1)
         return LabeledTree(self.trees.unflat(heads), self.trees.unflat(labels))
 
     def k_best(self, count: int) -> LabeledKBest:

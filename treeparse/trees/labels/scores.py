@@ -120,6 +120,20 @@ class FlatLabels:
         """Return the label scores ``(B, n+1, L)`` of the arcs of one tree an item ``(B, n+1)``; 0 for no head."""
         return self._at_arcs(heads.unsqueeze(0), self.source.at)[0]
 
+    @torch.no_grad()
+    def best_of_trees(self, heads: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the score of the best label of each arc of one tree an item, and the label: ``(B, n+1)`` both.
+
+        Of equal labels the first is the best. Constants; 0 for no head.
+        """
+
+        def best(*arcs: Tensor) -> Tensor:
+            scores, labels = self.source.at(*arcs).max(-1)
+            return torch.stack([scores.double(), labels.double()], -1)
+
+        scores, labels = self._at_arcs(heads.unsqueeze(0), best)[0].unbind(-1)
+        return scores, labels.long()
+
     def of_labeled_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return the score ``(S, B, n+1)`` of each word's label on its arc; 0 for no head."""
         return self._at_arcs(heads, self.source.at_labels, labels.clamp(0, self.count - 1))
