@@ -17,6 +17,7 @@ from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence, scan_conllu
 from treeparse.data.files import expand_paths
+from treeparse.data.form import LooseForm
 from treeparse.data.outputs import atomic_write
 from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 from treeparse.data.text.formats import WrongFormatError
@@ -30,9 +31,10 @@ EPILOG = """examples:
   treeparse check -q --output faults.json 'treebanks/**/*.conllu'
 
 Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, and then figures, which leave faulty
-sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes on several files, which are no faults,
-list the sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has
-and another lacks."""
+sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. They name what is read
+although the official validator of Universal Dependencies refuses it, such as line ends of Windows; and of several files
+the sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has and
+another lacks."""
 
 MOST_COLUMNS = 4  # of a table; of more files it has only the sum
 MOST_NAMED = 10  # labels, features or pairs of files that notes name
@@ -73,6 +75,7 @@ class _Report:
     statistics: TreebankStatistics
     faults: list[DataError]
     left_out: int  # sentences with faults
+    form: tuple[str, ...] = ()  # what is read though its form is not allowed
 
 
 def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceIndex | None) -> _Report:
@@ -102,13 +105,14 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
             else:
                 report(result)
 
-    statistics = TreebankStatistics.of(sound_sentences())
+    form = LooseForm()
+    statistics = TreebankStatistics.of(form.watching(sound_sentences()))
     if faults and isinstance(faults[-1], WrongFormatError):
         statistics = TreebankStatistics()  # the few sentences that could be read say nothing of the file
     for same, remedy in zip(together.values(), (WITHOUT_HEADS, WITHOUT_LABELS), strict=True):
         if same:
             report([same[0] if len(same) == 1 else _joined(same, sentences + left_out, remedy)])
-    return _Report(str(path), statistics, faults, left_out)
+    return _Report(str(path), statistics, faults, left_out, tuple(form.notes()))
 
 
 def _joined(faults: Sequence[DataError], sentences: int, remedy: str) -> DataError:
@@ -122,12 +126,17 @@ def _joined(faults: Sequence[DataError], sentences: int, remedy: str) -> DataErr
 
 
 def _notes(reports: Sequence[_Report], index: SentenceIndex | None) -> list[str]:
-    """Return notes on what several files share, and on what one of them has and another lacks."""
-    if index is None:
-        return []
+    """Return notes on what is read though it is not allowed, on what several files share, and on what one lacks."""
     names = _short_names([report.path for report in reports])
+    form = [
+        f"note: {name} has {problem}: the official validator refuses that"
+        for name, report in zip(names, reports, strict=True)
+        for problem in report.form
+    ]
+    if index is None:
+        return form
     read = {name: each.statistics for name, each in zip(names, reports, strict=True) if each.statistics.sentences}
-    return [*_shared_notes(names, index), *_missing_notes([*read], [*read.values()])]
+    return [*form, *_shared_notes(names, index), *_missing_notes([*read], [*read.values()])]
 
 
 def _shared_notes(names: Sequence[str], index: SentenceIndex) -> Iterator[str]:

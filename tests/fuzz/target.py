@@ -1,0 +1,106 @@
+"""What is drawn, and what must hold of it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from hypothesis.strategies import SearchStrategy
+
+ROUND = 100  # examples between two looks at the clock
+STEPS = 6  # of a life of a state machine
+
+
+class Target(Protocol):
+    """Something to try.
+
+    Attributes:
+        name: by which the command line chooses it.
+        share: of the time that all targets have together.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def share(self) -> float: ...
+
+    def round(self, number: int, end: float) -> int:
+        """Try some examples that ``number`` seeds, after the ``end`` no more than one; return how many cases.
+
+        Raises:
+            Exception: of the smallest example that fails, which Hypothesis prints.
+        """
+        ...
+
+
+def run(target: Target, seconds: float, first_seed: int, *, most: int | None = None) -> int:
+    """Try new examples for some seconds, one at least, and return the number of cases.
+
+    Args:
+        target: what to try.
+        seconds: how long.
+        first_seed: seeds the first round; the others have the seeds after it.
+        most: end after so many cases at the latest, if given.
+
+    Raises:
+        Exception: as ``Target.round``.
+    """
+    end, cases, number = time.monotonic() + seconds, 0, first_seed
+    while number == first_seed or (time.monotonic() < end and (most is None or cases < most)):
+        cases += target.round(number, end)
+        number += 1
+    return cases
+
+
+def _settings(examples: int) -> settings:
+    """Without the health checks, which want small examples, and without a memory of earlier runs."""
+    return settings(
+        max_examples=examples,
+        stateful_step_count=STEPS,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Input that a strategy draws; ``check`` raises unless all holds, and returns how many cases an example is."""
+
+    name: str
+    strategy: SearchStrategy[Any]
+    check: Callable[[Any], int]
+    share: float = 1.0
+
+    def round(self, number: int, end: float) -> int:
+        cases = 0
+
+        @seed(number)
+        @_settings(ROUND)
+        @given(self.strategy)
+        def check_example(example: Any) -> None:
+            nonlocal cases
+            if cases == 0 or time.monotonic() < end:
+                cases += self.check(example)
+
+        check_example()
+        return cases
+
+
+@dataclass(frozen=True)
+class Lived:
+    """The lives of a state machine."""
+
+    name: str
+    machine: type[RuleBasedStateMachine]
+    share: float = 1.0
+    lives: int = 1  # in a round
+
+    def round(self, number: int, end: float) -> int:
+        machine = type(self.machine.__name__, (self.machine,), {})
+        run_state_machine_as_test(seed(number)(machine), settings=_settings(self.lives))
+        return self.lives
