@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from helpers.parsed_files import incidents
 
 from treeparse.cli.main import main
 
@@ -279,3 +280,28 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path, capsys):
 def test_checking_needs_no_torch(clean):
     code = "import sys; from treeparse.cli.main import main; main(sys.argv[1:]); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code, "check", "-q", str(clean), str(clean)], check=True)
+
+
+FORM = {
+    "line ends of Windows": (
+        CLEAN.replace(b"\n", b"\r\n"),
+        ["a line that does not end with LF alone, in 6 lines, first in line 1"],
+    ),
+    "a carriage return": (CLEAN.replace(b"go", b"g\ro"), ["a carriage return inside a line, in line 5"]),
+    "a byte order mark": (b"\xef\xbb\xbf" + CLEAN, ["a byte order mark, in line 1"]),
+    "blank lines": (b"\n" + CLEAN + b"\n", ["a blank line that follows no sentence, in 2 lines, first in line 1"]),
+    "no blank line": (CLEAN[:-1], ["no blank line after the last sentence, in line 5"]),
+    "white space": (CLEAN.replace(b"aux", b"a\xc2\xa0x"), ["white space in the column DEPREL, in line 3"]),
+    "nothing": (CLEAN, []),
+}
+
+
+@pytest.mark.parametrize(("data", "notes"), FORM.values(), ids=FORM)
+def test_what_is_read_though_the_official_validator_refuses_it_is_noted(tmp_path, capsys, data, notes):
+    (tmp_path / "some.conllu").write_bytes(data)
+    assert main(["check", str(tmp_path / "some.conllu")]) == 0
+    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
+    assert found == [f"note: some has {note}: the official validator refuses that" for note in notes]
+    (tmp_path / "clean.conllu").write_bytes(CLEAN)
+    refused, others = ({each.testid for each in incidents(tmp_path / name)} for name in ("some.conllu", "clean.conllu"))
+    assert bool(refused - others) == bool(notes)
