@@ -1,9 +1,10 @@
 """Batches of hostile scores: trees must be trees, and sums right, in every family, backend and dtype."""
 
+import functools
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -21,10 +22,11 @@ from treeparse.trees.checks import MAX_SCORE
 KINDS = ("normal", "ties", "near ties", "last digits", "equal", "alternating", "uniform", "pairs", "tiny")
 FORBIDDEN = (0.0, 0.0, 0.1, 0.3, 0.6)
 DTYPES = (torch.float64, torch.float64, torch.float64, torch.float32, torch.bfloat16, torch.float16)
+COPIES = (1, 8)
 ONE_IN = 100  # cases of one that is compared with 60 digits
 RIGHT = 1e-9  # relative, or absolute in nats and probabilities
 OF_LABELS = ("cross-entropy", "KL divergence", "gradient of cross-entropy")  # shares of arcs times large code lengths
-LAST_DIGIT = 1e-15  # of the largest score, which sums of scores may lose, and so their shares, if they are so large
+LAST_DIGIT = 1e-15  # of the sum of the kinds' largest scores, which sums may lose, and so their shares
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,16 @@ class Item:
 
 @dataclass(frozen=True)
 class Scores:
-    """A batch of sentences under one distribution."""
+    """A batch of sentences under one distribution, several of each kind that is drawn."""
 
     case: Case
-    items: list[Item]
+    drawn: list[Item]
+    copies: int
     dtype: torch.dtype
+
+    @functools.cached_property
+    def items(self) -> list[Item]:
+        return [replace(item, seed=item.seed + copy) for item in self.drawn for copy in range(self.copies)]
 
     def parameters(self) -> tuple[list[Tensor], Tensor]:
         """The scores of the batch, with NaN as padding, and lengths."""
@@ -68,7 +75,7 @@ class Scores:
                 padded[(index, *map(slice, own.shape))] = own
         return batch, lengths
 
-    @property
+    @functools.cached_property
     def sizes(self) -> Tensor:
         """The largest score of each item ``(B,)``."""
         sizes = [_size(item.parameters(self.case, self.dtype)) for item in self.items]
@@ -97,13 +104,14 @@ def batches(cases: Sequence[Case], most: int) -> st.SearchStrategy[Scores]:
             forbidden=st.sampled_from(FORBIDDEN),
             seed=st.integers(0, 2**32 - 1),
         )
-        return Scores(case, draw(st.lists(item, min_size=1, max_size=most)), draw(st.sampled_from(DTYPES)))
+        items = draw(st.lists(item, min_size=1, max_size=most))
+        return Scores(case, items, draw(st.sampled_from(COPIES)), draw(st.sampled_from(DTYPES)))
 
     return draw()
 
 
-ON_CPU = batches(CASES + SECOND_ORDER, most=32)
-EMULATED = batches(EMULATED_CASES, most=6)
+ON_CPU = batches(CASES + SECOND_ORDER, most=16)
+EMULATED = batches(EMULATED_CASES, most=4)
 
 
 def check(example: Scores) -> int:
@@ -193,9 +201,9 @@ def _check_numbers(example: Scores, p: Distribution, leaves: Sequence[Tensor], e
 
 
 def _size(parameters: Sequence[Tensor]) -> float:
-    """The largest score; what is ignored does not count."""
+    """The sum of the largest score of each kind; what is ignored does not count."""
     finite = [part[part.abs() <= MAX_SCORE].detach().abs() for part in parameters]
-    return max((float(part.max()) for part in finite if part.numel()), default=0.0)
+    return sum(float(part.max()) for part in finite if part.numel())
 
 
 def _rows(value: Any) -> Tensor:

@@ -77,15 +77,18 @@ class Drawn:
     share: float = 1.0
 
     def round(self, number: int, end: float) -> int:
-        cases = 0
+        cases, failed = 0, False
 
         @seed(number)
         @_settings(ROUND)
         @given(self.strategy)
         def check_example(example: Any) -> None:
-            nonlocal cases
-            if cases == 0 or time.monotonic() < end:
-                cases += self.check(example)
+            nonlocal cases, failed
+            if cases > 0 and not failed and time.monotonic() > end:
+                return
+            failed = True  # until it is known that it has not; a failure is looked at to the end
+            cases += self.check(example)
+            failed = False
 
         check_example()
         return cases
