@@ -86,9 +86,11 @@ class Drawn:
             nonlocal cases, failed
             if cases > 0 and not failed and time.monotonic() > end:
                 return
-            failed = True  # until it is known that it has not; a failure is looked at to the end
-            cases += self.check(example)
-            failed = False
+            try:
+                cases += self.check(example)
+            except BaseException:
+                failed = True  # from then on Hypothesis looks for a smaller example, as long as that takes
+                raise
 
         check_example()
         return cases

@@ -18,7 +18,7 @@ from treeparse.trees.part_values import PartValues, bilinear_form, join_values, 
 from treeparse.trees.parts import Parts, sums_of_parts
 from treeparse.trees.sums import TreeSums
 
-CANCELLING = 1e4  # a score in nats that, as a term of a difference, costs four digits of sixteen
+CANCELLING = 1e3  # a score in nats that, as a term of a difference, costs three digits of sixteen
 IN_LOGS = 300.0  # expected scores, relative to the best arcs, below which sums are of plain weights
 
 
