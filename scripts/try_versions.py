@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the table here")
     options = parser.parse_args(arguments)
     options.logs.mkdir(parents=True, exist_ok=True)
-    report([*OPENING.text().splitlines(), *table(options)], options.output)
+    report(chain(OPENING.text().splitlines(), table(options)), options.output)
 
 
 def table(options: argparse.Namespace) -> Iterator[str]:

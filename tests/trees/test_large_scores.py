@@ -9,7 +9,17 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
-from helpers.tree_cases import NUMBA, SAMPLED, Case, Distribution, Enumerated, every_case, generator
+from helpers.tree_cases import (
+    NUMBA,
+    SAMPLED,
+    SECOND_ORDER,
+    Case,
+    Distribution,
+    Enumerated,
+    every_case,
+    every_case_and_order,
+    generator,
+)
 from torch import Tensor
 from torch.distributions import kl_divergence
 
@@ -199,6 +209,31 @@ def test_scores_that_are_not_checked_end_too(case: Case, value: float) -> None:
                 rows = torch.cat(columns, -1)[columns[0][:, 1] >= 0]
                 assert len(rows.unique(dim=0)) == len(rows)
                 assert not log_probs.isnan().any() and not keys.isnan().any()
+
+
+@every_case_and_order
+@pytest.mark.parametrize("magnitude", [13, 16, 40, 95.8, 307])
+def test_scores_that_are_not_checked_count_as_the_largest_ones(case: Case, magnitude: float) -> None:
+    """Draws without replacement wrote outside their memory where rounding left a tree without a head."""
+    largest = 10.0**magnitude
+    generators = [generator(seed) for seed in range(4)]
+    for seed in range(4):
+        parameters = [
+            torch.where(part.isnan(), part, torch.where(part > 0.5, largest, torch.where(part < -0.5, -largest, part)))
+            for part in case.parameters(4 if not case.labels else 3, seed=seed, forbidden=0.1)
+        ]
+        clamped = [part.clamp(-MAX_SCORE, MAX_SCORE) for part in parameters]
+        p, q = (case.make(part, validate_args=False) for part in (parameters, clamped))
+        assert case.labels or torch.equal(p.log_partition, q.log_partition)
+        if p.log_partition == -torch.inf:
+            continue
+        for trees in (p.mode, p.topk(5), p.minimum_risk(), p.sample((5,), generator=generators[seed])):
+            columns = as_tuple(trees)[: 1 + bool(case.labels)]
+            has_tree = (columns[0] >= 0).any(-1)
+            value = columns if case.labels else columns[0]
+            assert (p.support.check(value) == has_tree).all()
+        if case in SAMPLED or case in SECOND_ORDER:
+            assert_distinct_trees(case, p, 5, trees=min(5, len(as_tuple(q.enumerate_support())[0])))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -40,9 +40,10 @@ _SHARD = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})")
 CHUNKS = """\
 Sentences are read and parsed --chunk at a time. From a terminal, or with --chunk 1, each sentence is parsed once it is
 complete: at its line end in text, at the blank line after it in CoNLL-U. A program that waits for each parse before it
-sends the next sentence needs --chunk 1. The same command writes the same bytes, with any --jobs. Other batches (--chunk,
---batch-words) change the last digits of scores, and so a printed probability by one in its last digit and, rarely, one
-of two trees that nearly tie."""
+sends the next sentence needs --chunk 1.
+
+The same command writes the same bytes, with any --jobs. Other batches (--chunk, --batch-words) change the last digits of
+scores: a printed probability by one in its last digit and, rarely, one of two trees that nearly tie."""
 
 RAW_TEXT = """\
 With --format text --tokenizer spacy:en each line is a paragraph of raw text, and spaCy's rules for a language split it

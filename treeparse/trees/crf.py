@@ -71,7 +71,7 @@ class TreeCRF(TreeDistribution):
         TreeparseError: a ``ValueError``, for scores or lengths that fit no batch of sentences.
         NoTreeError: in the first method that needs a tree of a batch item without one. Without ``validate_args`` the
             item's log partition and log probabilities are -inf, its marginals 0 and its heads -1. Too large scores then
-            give values with the rounding errors of their sums, but every method ends.
+            count as the largest ones that are allowed, and NaN as -inf.
     """
 
     scores: Tensor
