@@ -42,8 +42,8 @@ Sentences are read and parsed --chunk at a time. From a terminal, or with --chun
 complete: at its line end in text, at the blank line after it in CoNLL-U. A program that waits for each parse before it
 sends the next sentence needs --chunk 1.
 
-The same command writes the same bytes, with any --jobs. Other batches (--chunk, --batch-words) change the last digits of
-scores: a printed probability by one in its last digit and, rarely, one of two trees that nearly tie."""
+The same command writes the same bytes, with any --jobs. Other batches (--chunk, --batch-words) change the last digits
+of scores: a printed probability by one in its last digit and, rarely, one of two trees that nearly tie."""
 
 RAW_TEXT = """\
 With --format text --tokenizer spacy:en each line is a paragraph of raw text, and spaCy's rules for a language split it
