@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def table(options: argparse.Namespace) -> Iterator[str]:
     """The lines of the table, each once its row is tried."""
-    yield ""
+    yield from ("", "## Environments", "")
     yield f"| Python | versions | {' | '.join(SHOWN)} | tests | minutes |"
     yield f"|:--|:--|{'--:|' * len(SHOWN)}:--|--:|"
     for row in options.rows:

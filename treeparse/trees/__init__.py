@@ -35,7 +35,7 @@ Which method::
     the best tree, the K best, all in order           mode, topk, best_first
     the tree of the highest expected UAS or LAS       minimum_risk
     the best tree by any function of a tree           ``climb``, by changes of one arc; not exact
-    random trees                                      sample: exact at any score scale
+    random trees                                      sample: exact
     random trees, each at most once                   sample_without_replacement, with Gumbel keys
     the mean of any function of a tree                sample_mean; without replacement unordered_set, horvitz_thompson
     sharper or flatter probabilities                  tempered

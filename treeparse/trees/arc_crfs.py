@@ -19,7 +19,7 @@ BACKENDS = get_args(Backend)
 class NonProjectiveCRF(TreeCRF):
     """A distribution over all spanning trees below the root ([MTT]); arguments as in ``TreeCRF``, and a backend.
 
-    Sums take O(n^3) by elimination ([GTH]) and are right at any score scale; the best tree takes O(n^2).
+    Sums take O(n^3) by elimination ([GTH]) and are right for small and large scores; the best tree takes O(n^2).
 
     ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution.
 
@@ -76,8 +76,8 @@ class ProjectiveCRF(TreeCRF):
     """A distribution over the projective trees: all words between the ends of an arc descend from its head.
 
     Node 0 is left of all words, so no arc may cross an arc from the root. Sums take O(n^3) by inside and outside passes
-    over Eisner's chart and are right at any score scale; the best tree takes O(n^3) too. CUDA kernels compute sums,
-    best trees and samples on the device; everything else runs on the CPU.
+    over Eisner's chart and are right for small and large scores; the best tree takes O(n^3) too. CUDA kernels compute
+    sums, best trees and samples on the device; everything else runs on the CPU.
 
     ``TreeCRF`` has the arguments and the rules for derivatives: call ``backward`` once for each distribution.
     """

@@ -24,6 +24,7 @@ from treeparse.trees.parts import PartKind, Parts, named
 
 DTYPES = torch.float64, torch.float32, torch.float16, torch.bfloat16  # of scores
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
+MAX_SUMMABLE = 1e13  # of a score that is not checked, such as an arc's with its labels
 BROADCASTING = "dimensions of size 1 broadcast, but none may be left out"
 
 
@@ -246,16 +247,16 @@ def _limit(scores: Tensor) -> float:
 
 
 def summable(scores: Tensor, narrow: Tensor) -> Tensor:
-    """Clamp unchecked scores to what checked ones may be; NaN becomes -inf.
+    """Clamp unchecked scores so that trees keep mass to be drawn by; NaN becomes -inf.
 
-    Larger ones would make sums overflow, or leave trees no mass to be drawn by. Most scores need no clamping; on the
-    CPU a test of that takes a fifth of the time. The test reads the scores ``narrow`` from before the conversion.
+    Most scores need no clamping; on the CPU a test of that takes a fifth of the time. The test reads the scores
+    ``narrow`` from before the conversion.
     """
     if scores.numel() > 0 and readable_without_sync(scores):
         least, most = narrow.detach().aminmax()
-        if least.item() >= -MAX_SCORE and most.item() <= MAX_SCORE:
+        if least.item() >= -MAX_SUMMABLE and most.item() <= MAX_SUMMABLE:
             return scores
-    most = min(MAX_SCORE, torch.finfo(scores.dtype).max)
+    most = min(MAX_SUMMABLE, torch.finfo(scores.dtype).max)
     return torch.where(scores > -torch.inf, scores.clamp(-most, most), -torch.inf)
 
 

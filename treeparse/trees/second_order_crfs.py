@@ -19,7 +19,7 @@ class SiblingCRF(TreeCRF):
 
     Every word has one sibling: the next dependent of its head between the two, or, for the dependent nearest to the
     head on its side, the head itself. ``part_marginals`` has the probabilities of both kinds of part. Sums and the best
-    tree take O(n^3) on the CPU and are right at any score scale.
+    tree take O(n^3) on the CPU and are right for small and large scores.
 
     Args:
         scores: ``(*batch, n+1, n+1)`` log weights of arcs ``[head, dependent]``, -inf or from -1e12 to 1e12.
@@ -53,7 +53,7 @@ class SecondOrderCRF(TreeCRF):
     """A distribution over the projective trees by the scores of arcs, of siblings and of grandparents ([Lec]).
 
     To the parts of ``SiblingCRF`` it adds one for every word whose head is a word: the head of that head. Sums and the
-    best tree take O(n^4) on the CPU, in memory of O(n^3), and are right at any score scale.
+    best tree take O(n^4) on the CPU, in memory of O(n^3), and are right for small and large scores.
 
     Args:
         scores: as in ``SiblingCRF``, like ``siblings``, ``lengths``, ``single_root`` and ``validate_args``.
