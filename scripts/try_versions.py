@@ -54,7 +54,10 @@ ROWS = ("3.11 oldest", "3.11 newest", "3.12 oldest", "3.12 newest", "3.13 oldest
 RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
 SHOWN = ("torch", "numpy", "numba", "pytorch-lightning", "transformers", "jsonargparse", "conllu")
 UV = (sys.executable, "-m", "uv")
-WITH_WHEELS = ("torch", "numpy", "numba", "llvmlite", "safetensors", "tokenizers", "pyyaml", "zstandard", "aiohttp")
+WITH_WHEELS = (
+    *("torch", "numpy", "numba", "llvmlite", "safetensors", "tokenizers", "pyyaml", "zstandard", "aiohttp"),
+    *("matplotlib", "contourpy", "kiwisolver", "pillow", "fonttools", "grpcio", "regex"),
+)
 OPENING = Opening(
     title="Other Pythons, and the oldest and newest versions of other packages",
     measured="a third of the tests, those that meet other packages, in one environment after the other.",

@@ -22,7 +22,7 @@ def test_products_are_in_the_precision() -> None:
 
 @pytest.mark.parametrize("instructions", [{}, {"avx512_bf16": True}, {"amx_bf16": True}, {"avx512_bf16": False}])
 def test_auto_asks_for_the_instructions(instructions: dict[str, bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, **instructions})
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx2": True, **instructions}, raising=False)
     assert has_bfloat16(CPU) == any(instructions.values())
     assert (product_type("auto") == torch.bfloat16) == any(instructions.values())
     assert not has_bfloat16(torch.device("meta"))

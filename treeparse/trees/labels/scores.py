@@ -120,19 +120,20 @@ class FlatLabels:
         """Return the label scores ``(B, n+1, L)`` of the arcs of one tree an item ``(B, n+1)``; 0 for no head."""
         return self._at_arcs(heads.unsqueeze(0), self.source.at)[0]
 
-    @torch.no_grad()
     def best_of_trees(self, heads: Tensor) -> tuple[Tensor, Tensor]:
         """Return the score of the best label of each arc of one tree an item, and the label: ``(B, n+1)`` both.
 
         Of equal labels the first is the best. Constants; 0 for no head.
         """
-
-        def best(*arcs: Tensor) -> Tensor:
-            scores, labels = self.source.at(*arcs).max(-1)
-            return torch.stack([scores.double(), labels.double()], -1)
-
-        scores, labels = self._at_arcs(heads.unsqueeze(0), best)[0].unbind(-1)
-        return scores, labels.long()
+        if not readable_without_sync(heads):
+            scores, labels = self.of_trees(heads).detach().max(-1)
+            return scores, labels
+        is_arc = heads >= 0
+        item, dependent = is_arc.nonzero(as_tuple=True)
+        found = self.source.at(item, heads[is_arc], dependent).detach().double().max(-1)
+        scores, labels = found.values.new_zeros(heads.shape), torch.zeros_like(heads)
+        scores[is_arc], labels[is_arc] = found.values, found.indices
+        return scores, labels
 
     def of_labeled_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return the score ``(S, B, n+1)`` of each word's label on its arc; 0 for no head."""
