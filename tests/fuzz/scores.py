@@ -65,21 +65,25 @@ class Scores:
     def items(self) -> list[Item]:
         return [replace(item, seed=item.seed + copy) for item in self.drawn for copy in range(self.copies)]
 
+    @functools.cached_property
+    def of_items(self) -> list[list[Tensor]]:
+        """The scores of each item."""
+        return [item.parameters(self.case, self.dtype) for item in self.items]
+
     def parameters(self) -> tuple[list[Tensor], Tensor]:
         """The scores of the batch, with NaN as padding, and lengths."""
         lengths = torch.tensor([item.words for item in self.items])
         shapes = self.case.shapes(int(lengths.max()), (len(self.items),))
         batch = [torch.full(shape, torch.nan, dtype=self.dtype) for shape in shapes]
-        for index, item in enumerate(self.items):
-            for padded, own in zip(batch, item.parameters(self.case, self.dtype), strict=True):
+        for index, parts in enumerate(self.of_items):
+            for padded, own in zip(batch, parts, strict=True):
                 padded[(index, *map(slice, own.shape))] = own
         return batch, lengths
 
     @functools.cached_property
     def sizes(self) -> Tensor:
         """The largest score of each item ``(B,)``."""
-        sizes = [_size(item.parameters(self.case, self.dtype)) for item in self.items]
-        return torch.tensor(sizes, dtype=torch.float64)
+        return torch.tensor(list(map(_size, self.of_items)), dtype=torch.float64)
 
     @property
     def last_digits(self) -> Tensor:
@@ -163,7 +167,8 @@ def _check_existence(example: Scores, parameters: Sequence[Tensor], lengths: Ten
 
 def _check_trees(example: Scores, p: Distribution, exists: Tensor, largest: Tensor) -> None:
     """All trees that are found are trees of the support; without a tree, all heads are -1."""
-    best, several = _rows(p.mode), _rows(p.topk(3)[: 1 + bool(example.case.labels)])
+    *listed, scores = p.topk(3)
+    best, several, scores = _rows(p.mode), _rows(listed), scores.detach()
     found = [best.unsqueeze(0), _rows(p.minimum_risk()).unsqueeze(0), several.movedim(-3, 0)]
     found.append(_rows(p.sample((3,), generator=generator(1))))
     columns = p.sample_without_replacement(3, generator=generator(2))
@@ -178,7 +183,6 @@ def _check_trees(example: Scores, p: Distribution, exists: Tensor, largest: Tens
         for item in trees:
             rows = item[(item >= 0).any((-2, -1))].flatten(1)
             assert len(rows.unique(dim=0)) == len(rows), "a tree twice"
-    scores = p.topk(3)[-1].detach()
     assert (scores[:, :-1] >= scores[:, 1:]).all()
     for trees in (best, several[..., 0, :, :]):
         own = p.score(tuple(trees.unbind(-2)) if example.case.labels else trees[..., 0, :]).detach()

@@ -24,7 +24,7 @@ class LooseForm:
 
     def __init__(self) -> None:
         self.found: dict[str, tuple[int, int]] = {}
-        self._last: tuple[int, str] | None = None
+        self._last: ConlluSentence | None = None
 
     def watching(self, sentences: Iterable[ConlluSentence]) -> Iterator[ConlluSentence]:
         """Yield the sentences, after looking at each."""
@@ -32,14 +32,14 @@ class LooseForm:
             for line, problem in loose_lines(sentence):
                 count, first = self.found.get(problem, (0, line))
                 self.found[problem] = count + 1, first
-            self._last = sentence.line + sentence.text.lstrip("\r\n").rstrip("\r\n").count("\n"), sentence.text
+            self._last = sentence
             yield sentence
 
     def notes(self) -> Iterator[str]:
         """Yield a note on each problem, the last sentence's end included."""
         found = dict(self.found)
-        if self._last is not None and not self._last[1].endswith(("\n\n", "\n\r\n")):
-            found[NO_BLANK_LINE] = 1, self._last[0]
+        if self._last is not None and not self._last.text.endswith(("\n\n", "\n\r\n")):
+            found[NO_BLANK_LINE] = 1, self._last.line + self._last.text.strip("\r\n").count("\n")
         for problem, (count, first) in found.items():
             where = f"in line {first:,}" if count == 1 else f"in {count:,} lines, first in line {first:,}"
             yield f"{problem}, {where}"

@@ -70,7 +70,7 @@ def has_nonprojective_arc(heads: Tensor) -> Tensor:
 
 
 def _is_part_of_tree(heads: Tensor) -> Tensor:
-    """Tell which trees ``(B, n+1)`` lack the head of a word that has a head, or comes before one that has."""
+    """Tell which trees ``(B, n+1)`` lack the head of a word that has dependents, or precedes a word with a head."""
     nodes = torch.arange(heads.shape[-1], device=heads.device)
     last = torch.where(heads >= 0, torch.maximum(nodes, heads), 0).amax(-1)
     return (heads >= 0).sum(-1) < last
