@@ -191,6 +191,20 @@ def test_a_file_that_was_taken_for_a_leftover_is_made_again(
     assert len(calls) == 2 and os.listdir(tmp_path) == [name]
 
 
+@pytest.mark.parametrize("name", ["out", "model"])
+def test_an_interrupt_before_the_lock_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def interrupted(_: int) -> None:
+        assert len([*tmp_path.iterdir()]) == 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(temporary_files, "_lock", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / name, "mine")
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_long_name_beyond_ascii_can_be_written(tmp_path: Path) -> None:
     path = tmp_path / ("語" * 80)  # of 240 bytes, where 255 are allowed
     atomic_write(path, "mine")

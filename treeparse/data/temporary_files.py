@@ -40,26 +40,29 @@ else:
 @contextmanager
 def temporary_beside(target: Path, *, is_folder: bool = False) -> Iterator[Path]:
     """Make a locked file or folder beside ``target``; at the end of the block, remove it or the folder it replaced."""
-    while True:
-        name = target.name if is_folder else _shortened(target.name)
-        path = target.with_name(f".{name}.{secrets.token_hex(6)}{TEMPORARY}")
-        if is_folder:
-            path.mkdir()
-        else:
-            path.touch(exist_ok=False)
-        try:
-            descriptor = _open_and_lock(path)
-        except (FileNotFoundError, BlockingIOError):  # another process took the file for one without an owner
-            continue
-        except OSError:  # without locks, no process removes the file
-            descriptor = None
-        if descriptor is None or path.exists():
-            break
-        os.close(descriptor)
+    name = target.name if is_folder else _shortened(target.name)
+    path = descriptor = None
     try:
+        while True:
+            path = target.with_name(f".{name}.{secrets.token_hex(6)}{TEMPORARY}")  # a signal may come once it is made
+            if is_folder:
+                path.mkdir()
+            else:
+                path.touch(exist_ok=False)
+            try:
+                descriptor = _open_and_lock(path)
+            except (FileNotFoundError, BlockingIOError):  # another process took the file for one without an owner
+                continue
+            except OSError:  # without locks, no process removes the file
+                break
+            if path.exists():
+                break
+            os.close(descriptor)
+            descriptor = None
         yield path
     finally:
-        _clean_up(path, target)
+        if path is not None:
+            _clean_up(path, target)
         if descriptor is not None:
             os.close(descriptor)
 
