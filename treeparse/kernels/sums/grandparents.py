@@ -43,7 +43,7 @@ from treeparse.kernels.stacks import over_stacks
 from treeparse.kernels.sums import siblings as of_siblings
 from treeparse.kernels.sums.inside_outside import SAFE, STEP
 from treeparse.kernels.sums.siblings import MIN_SCALE, with_tangent
-from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
+from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, multiply_add
 from treeparse.kernels.weights import square, weigh_words, word_rows
@@ -66,11 +66,11 @@ def log_partition(
     Scores are ``(B, n+1, n+1)`` of arcs and ``(B, n+1, n+1, n+1)`` of siblings and of grandparents, these two float32
     or both float64.
     """
-    parts, log_z, in_logs = (arcs, siblings, grandparents), np.empty(len(lengths)), np.zeros(len(lengths), np.bool_)
+    parts, log_z = (arcs, siblings, grandparents), np.empty(len(lengths))
     no_results = tuple(part[:0] for part in parts)
-    arguments = lengths, *parts, single_root, log_z, in_logs, *no_results
+    arguments = lengths, *parts, single_root, log_z, *no_results
     run_batch(_sum_trees, lambda n: n**4 / 2, *arguments, threads=threads)
-    batch, options = (parts, lengths, in_logs.nonzero()[0]), {"single_root": single_root, "threads": threads}
+    batch, options = (parts, lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
     sum_items(*batch, LOG_PARTITION, log_z, **options)
     return log_z
 
@@ -85,11 +85,11 @@ def log_partition_and_marginals(
     threads: int = 1,
 ) -> tuple[FloatArray, FloatArray, AnyFloatArray, AnyFloatArray]:
     """Return the log partition ``(B,)`` and the probabilities of all parts, 0 without a tree."""
-    parts, log_z, in_logs = (arcs, siblings, grandparents), np.empty(len(lengths)), np.zeros(len(lengths), np.bool_)
+    parts, log_z = (arcs, siblings, grandparents), np.empty(len(lengths))
     results = np.zeros_like(arcs), np.zeros_like(siblings), np.zeros_like(grandparents)
-    arguments = lengths, *parts, single_root, log_z, in_logs, *results
+    arguments = lengths, *parts, single_root, log_z, *results
     run_batch(_sum_trees, lambda n: 2 * n**4, *arguments, threads=threads)
-    batch, options = (parts, lengths, in_logs.nonzero()[0]), {"single_root": single_root, "threads": threads}
+    batch, options = (parts, lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
     sum_items(*batch, MARGINALS, log_z, results, **options)
     return log_z, *results
 
@@ -205,11 +205,11 @@ def _sum_trees(
     grandparents,
     single_root,
     log_z,
-    in_logs,
     arc_results,
     sibling_results,
     grandparent_results,
 ):
+    """Store the log partition, NaN where plain weights are not safe, and marginals where there is room for them."""
     memory = new_memory(arcs.shape[1] - 1)
     charts, packed, weights = memory.charts, memory.siblings, memory.grandparents
     for b in range(start, stop):
@@ -219,8 +219,7 @@ def _sum_trees(
             continue
         w = weights_of(memory, n)
         total = inside(charts, w, packed, weights, memory.allowed, n, single_root)
-        in_logs[b] = not total > SAFE
-        log_z[b] += np.log(total)
+        log_z[b] += np.log(total) if total > SAFE else np.nan
         if total > SAFE and len(arc_results) > 0:
             outside(charts, w, packed, weights, memory.allowed, n, single_root)
             results = arc_results[b], sibling_results[b], grandparent_results[b]

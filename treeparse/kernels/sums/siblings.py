@@ -31,7 +31,7 @@ from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.rows import over_rows, whole
 from treeparse.kernels.spans import packed_at, packed_size, place_of
 from treeparse.kernels.sums.inside_outside import SAFE, STEP
-from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
+from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, constant, multiply_add
 from treeparse.kernels.weights import square, weigh_words, word_rows
@@ -48,11 +48,10 @@ def log_partition(
 
     Scores are ``(B, n+1, n+1)`` of arcs and ``(B, n+1, n+1, n+1)`` of siblings, float32 or float64.
     """
-    log_z, in_logs = np.empty(len(lengths)), np.zeros(len(lengths), np.bool_)
-    no_results = arcs[:0], siblings[:0]
-    arguments = lengths, arcs, siblings, single_root, log_z, in_logs, *no_results
+    log_z = np.empty(len(lengths))
+    arguments = lengths, arcs, siblings, single_root, log_z, arcs[:0], siblings[:0]
     run_batch(_sum_trees, lambda n: 2 * n**3, *arguments, threads=threads)
-    batch, options = ((arcs, siblings), lengths, in_logs.nonzero()[0]), {"single_root": single_root, "threads": threads}
+    batch, options = ((arcs, siblings), lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
     sum_items(*batch, LOG_PARTITION, log_z, **options)
     return log_z
 
@@ -61,11 +60,10 @@ def log_partition_and_marginals(
     arcs: FloatArray, siblings: AnyFloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1
 ) -> tuple[FloatArray, FloatArray, AnyFloatArray]:
     """Return the log partition ``(B,)`` and the probabilities of all arcs and siblings, 0 without a tree."""
-    log_z, in_logs = np.empty(len(lengths)), np.zeros(len(lengths), np.bool_)
-    results = np.zeros_like(arcs), np.zeros_like(siblings)
-    arguments = lengths, arcs, siblings, single_root, log_z, in_logs, *results
+    log_z, results = np.empty(len(lengths)), (np.zeros_like(arcs), np.zeros_like(siblings))
+    arguments = lengths, arcs, siblings, single_root, log_z, *results
     run_batch(_sum_trees, lambda n: 5 * n**3, *arguments, threads=threads)
-    batch, options = ((arcs, siblings), lengths, in_logs.nonzero()[0]), {"single_root": single_root, "threads": threads}
+    batch, options = ((arcs, siblings), lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
     sum_items(*batch, MARGINALS, log_z, results, **options)
     return log_z, *results
 
@@ -136,7 +134,8 @@ def load(arcs, siblings, n, single_root, memory):
 
 
 @jit
-def _sum_trees(start, stop, lengths, arcs, siblings, single_root, log_z, in_logs, arc_results, sibling_results):
+def _sum_trees(start, stop, lengths, arcs, siblings, single_root, log_z, arc_results, sibling_results):
+    """Store the log partition, NaN where plain weights are not safe, and marginals where there is room for them."""
     memory = new_memory(arcs.shape[1] - 1)
     charts, packed = memory.charts, memory.packed
     for b in range(start, stop):
@@ -146,8 +145,7 @@ def _sum_trees(start, stop, lengths, arcs, siblings, single_root, log_z, in_logs
             continue
         w = weights_of(memory, n)
         total = inside(charts, w, packed, n, single_root)
-        in_logs[b] = not total > SAFE
-        log_z[b] += np.log(total)
+        log_z[b] += np.log(total) if total > SAFE else np.nan
         if total > SAFE and len(arc_results) > 0:
             outside(charts, w, packed, n, single_root)
             _store(charts, packed, n, 1.0, arc_results[b], sibling_results[b])
