@@ -17,16 +17,12 @@ JOBS = ("parse", "minimum_risk", "kbest", "sample")
 # 3e7 label scores: 120 MB in single precision, 240 MB in double. Every job has a process of its own, forked from one
 # that has imported what it takes, and does a short sentence first: only then are code and kernels in its memory.
 PROGRAM = """
-import ctypes, json, os, resource
+import json, os, resource
 import torch
 from treeparse import Parser, Sentence
 from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
 
-# Every large block has pages of its own and gives them back at once. In glibc's heap blocks of changing sizes leave
-# gaps, another 0 to 300 MB of them, by where the system happens to lay the heap.
-M_MMAP_THRESHOLD = -3
-assert ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**20)
 torch.manual_seed(1)
 torch.set_num_threads(1)
 words, labels = 320, 300

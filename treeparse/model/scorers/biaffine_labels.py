@@ -72,7 +72,7 @@ class BiaffineLabels:
 
     def log_sums(self, arcs: Tensor) -> Tensor:
         """Return zeros, because the label probabilities of every arc sum to 1."""
-        return torch.zeros(arcs.shape, dtype=torch.float64, device=self.device)
+        return torch.zeros((), dtype=torch.float64, device=self.device).expand(arcs.shape)
 
     def of_items(self, items: Tensor) -> "BiaffineLabels":
         vectors = replace(self.vectors, heads=self.vectors.heads[items], dependents=self.vectors.dependents[items])

@@ -232,6 +232,6 @@ def best_under_bounds(
         items = item[lower].unique()
         if not len(items):
             return heads
-        heads[items] = trees.best_of_items(items, bounds[items])
+        heads[items] = trees.best_of_items(items, bounds[items] if len(items) < len(bounds) else bounds)
     heads[items] = trees.best_of_items(items, scores_of_items(items))
     return heads

@@ -4,7 +4,8 @@ Slices hold all dependents and labels of a few heads. Autograd saves nothing tha
 pass computes it again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -39,18 +40,37 @@ def by_heads(
     )
     differentiable = any(part.requires_grad for part in (*scores, *others))
     parts = _of_slices(of_slice, nodes, (SLICE if arcs.device.type == "cpu" else DENSE) // widest, differentiable)
-    return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+    if differentiable:
+        every = [*parts]
+        return torch.cat(every, 1) if len(every) > 1 else every[0]
+    return _joined(parts, nodes)
 
 
-def _of_slices(function: Callable[[int, int], Tensor], nodes: int, step: int, differentiable: bool) -> list[Tensor]:
+def _joined(parts: Iterator[Tensor], nodes: int) -> Tensor:
+    """Join results of slices, at most one row a head; each is stored before the next is made.
+
+    Kept between the memory of slices that is freed, they would break it into pieces too small for the next slice.
+    """
+    first = next(parts)
+    if first.shape[1] == nodes:
+        return first
+    result, rows = first.new_empty(first.shape[0], nodes, *first.shape[2:]), 0
+    for part in chain([first], parts):
+        result[:, rows : rows + part.shape[1]] = part
+        rows += part.shape[1]
+    return result[:, :rows]
+
+
+def _of_slices(function: Callable[[int, int], Tensor], nodes: int, step: int, differentiable: bool) -> Iterator[Tensor]:
     """Apply a function to the first head of every slice of ``step`` heads and the first head after it."""
     if step >= nodes:
-        return [function(0, nodes)]
-    slices = [(first, min(first + max(1, step), nodes)) for first in range(0, nodes, max(1, step))]
-    if not differentiable:  # tensors of inference mode cannot be saved
-        return [function(*part) for part in slices]
+        yield function(0, nodes)
+        return
     options: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
-    return [checkpoint(function, *part, **options) for part in slices]  # pyright: ignore
+    for first in range(0, nodes, max(1, step)):
+        part = first, min(first + max(1, step), nodes)
+        # Tensors of inference mode cannot be saved.
+        yield checkpoint(function, *part, **options) if differentiable else function(*part)  # pyright: ignore
 
 
 def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequence[LabelSource]) -> Tensor:
@@ -82,7 +102,7 @@ def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequenc
 
     widest = max(batch * nodes * source.shape[-1] for source in scores)
     differentiable = marginals.requires_grad or any(source.requires_grad for source in scores)
-    return torch.stack(_of_slices(of_slice, nodes, DENSE // max(widest, 1), differentiable)).sum(0)
+    return torch.stack([*_of_slices(of_slice, nodes, DENSE // max(widest, 1), differentiable)]).sum(0)
 
 
 def real_scores(arcs: Tensor, scores: Tensor) -> Tensor:
