@@ -70,7 +70,7 @@ def config_of(architecture: Mapping[str, Any]) -> Any:
         known = "" if not isinstance(name, str) else did_you_mean(name, CONFIG_MAPPING.keys())
         raise TreeparseError(f"its model_type must be one that the library transformers has, got {name!r:.100}{known}")
     with quiet(), library_faults(_invalid_architecture("has invalid settings")):
-        _check_numbers(settings, CONFIG_MAPPING[name]().to_dict())
+        _check_types(settings, CONFIG_MAPPING[name]().to_dict())
         config = AutoConfig.for_model(name, **settings)
     of_text = any(type(config) in models for models in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING))
     sizes = all(type(getattr(config, size, None)) is int for size in ("hidden_size", "vocab_size", "num_hidden_layers"))
@@ -79,16 +79,17 @@ def config_of(architecture: Mapping[str, Any]) -> Any:
     return config
 
 
-def _check_numbers(settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Raise for settings that are not of the type of the library's default, where that is a number.
+def _check_types(settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Raise for settings that are not of the type of the library's default, where that is a number or text.
 
     The library checks few types, and others fail only where a model computes.
     """
     for name, value in settings.items():
         kind = type(defaults.get(name))
-        is_wrong = type(value) in (str, bool, dict) or (kind is int and type(value) is float)
-        if kind in (int, float) and is_wrong:
+        if kind in (int, float) and (type(value) in (str, bool, dict) or (kind is int and type(value) is float)):
             raise TypeError(f"{name} must be a number of type {kind.__name__}, got {value!r:.40}")
+        if kind is str and value is not None and type(value) is not str:
+            raise TypeError(f"{name} must be text, got {value!r:.40}")
 
 
 def model_arguments(config: Any) -> dict[str, Any]:
