@@ -1,19 +1,25 @@
 #!/usr/bin/env python
-"""How far sums over trees are off, beside 60-digit arithmetic over all trees, by the size of scores."""
+"""How far sums over trees are off, beside 60-digit arithmetic: random scores by their size, and a trained parser's."""
 
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal, localcontext
 from itertools import chain
 from pathlib import Path
 
 import torch
 from support.reports.markdown import Opening, report
+from torch import Tensor
+
+from treeparse import NonProjectiveCRF, Parser
+from treeparse.data.conllu import load_treebank
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))  # where the oracle lies
 
 from fuzz.scores import KINDS, Item, errors
+from helpers.precise import CONTEXT
 from helpers.tree_cases import CASES, SECOND_ORDER, Case
 
 MAGNITUDES = (-3, 0, 2, 3, 4, 6, 8, 10, 12)
@@ -48,9 +54,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table, and write it if asked."""
     parser = argparse.ArgumentParser(description="Measure the errors of sums over trees beside 60 digits.")
     parser.add_argument("--magnitudes", nargs="+", type=float, default=MAGNITUDES, help="log10 of the largest score")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the table here")
+    parser.add_argument("--model", metavar="DIR", help="a trained parser, for a second table")
+    parser.add_argument("--treebank", metavar="FILE", help="sentences for it")
+    parser.add_argument("--sentences", type=int, default=300, metavar="N", help="how many of them")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here")
     options = parser.parse_args(arguments)
-    report(chain(OPENING.text().splitlines(), table(options.magnitudes)), options.output)
+    if (options.model is None) != (options.treebank is None):
+        parser.error("--model and --treebank go together")
+    lines = [OPENING.text().splitlines(), table(options.magnitudes)]
+    if options.model:
+        lines.append(of_trained(options.model, options.treebank, options.sentences))
+    report(chain(*lines), options.output)
 
 
 def table(magnitudes: Sequence[float]) -> Iterator[str]:
@@ -83,6 +97,75 @@ def largest_errors(cases: Sequence[Case], magnitude: float) -> dict[str, float]:
                 for quantity, error in errors(case, parameters, seed=seed).items():
                     largest[quantity] = max(largest[quantity], error)
     return largest
+
+
+def of_trained(model: str, treebank: str, count: int) -> Iterator[str]:
+    """The lines of a table of the sums over a trained parser's scores."""
+    parser = Parser.from_pretrained(model)
+    sentences = [sentence for sentence in load_treebank([treebank]) if len(sentence.words) > 1][:count]
+    largest: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for sentence in sentences:
+        with torch.no_grad():
+            scores = parser.distribution(parser.collate([sentence])).base.scores[0].double()
+        log_z, marginals = precise_sums(scores)
+        for backend in ("numba", "torch"):
+            leaf = scores.clone().requires_grad_()
+            p = NonProjectiveCRF(leaf, backend=backend)
+            (gradient,) = torch.autograd.grad(p.log_partition, leaf, retain_graph=True)
+            off = {
+                "log partition": abs(p.log_partition.item() - log_z) / max(1.0, abs(log_z)),
+                "marginals": (p.marginals.detach() - marginals).abs().max().item(),
+                "gradient": (gradient - marginals).abs().max().item(),
+            }
+            for quantity, error in off.items():
+                largest[backend][quantity] = max(largest[backend][quantity], error)
+    lengths = [len(sentence.words) for sentence in sentences]
+    yield from ("", "## A trained parser's scores", "")
+    yield (
+        f"The first {len(sentences)} sentences of two words or more of {Path(treebank).name}, up to {max(lengths)} "
+        "words, single root; beside elimination in 60 digits."
+    )
+    yield from ("", "| backend | log partition | marginals | gradient of log partition |", "|:--|--:|--:|--:|")
+    for backend, found in largest.items():
+        yield f"| {backend} | {' | '.join(shown(error) for error in found.values())} |"
+
+
+def precise_sums(scores: Tensor) -> tuple[float, Tensor]:
+    """Return the log partition and marginals of single-root trees: the determinant and inverse of Koo et al. (2007)."""
+    words, scores = range(1, len(scores)), scores.clone()
+    with localcontext(CONTEXT):
+        w = [[Decimal(score).exp() for score in row] for row in scores.fill_diagonal_(-torch.inf).tolist()]
+        matrix = [[-w[i][j] if i != j else sum((w[h][j] for h in words), Decimal(0)) for j in words] for i in words]
+        matrix[0] = [w[0][j] for j in words]
+        determinant, inverse = _inverted(matrix)
+        marginals = torch.zeros(scores.shape, dtype=torch.float64)
+        for j in words:
+            marginals[0, j] = float(w[0][j] * inverse[j - 1][0])
+            for i in words:
+                with_pivot = inverse[j - 1][j - 1] if j > 1 else Decimal(0)
+                with_head = inverse[j - 1][i - 1] if i > 1 else Decimal(0)
+                marginals[i, j] = float(w[i][j] * (with_pivot - with_head))
+        return float(determinant.ln()), marginals
+
+
+def _inverted(matrix: Iterable[Sequence[Decimal]]) -> tuple[Decimal, list[list[Decimal]]]:
+    """Return the determinant and the inverse, by Gauss and Jordan with row pivots."""
+    rows = [[*row] for row in matrix]
+    size, determinant = len(rows), Decimal(1)
+    for place, row in enumerate(rows):
+        row.extend(Decimal(place == column) for column in range(size))
+    for column in range(size):
+        best = max(range(column, size), key=lambda place: abs(rows[place][column]))
+        if best != column:
+            rows[column], rows[best], determinant = rows[best], rows[column], -determinant
+        pivot = rows[column][column]
+        determinant *= pivot
+        rows[column] = [entry / pivot for entry in rows[column]]
+        for place in range(size):
+            factor = rows[place][column]
+            if place != column and factor:
+                rows[place] = [a - factor * b for a, b in zip(rows[place], rows[column], strict=True)]
+    return determinant, [row[size:] for row in rows]
 
 
 if __name__ == "__main__":
