@@ -184,7 +184,7 @@ def parse_files(
     """Parse the sentences of all files and write them; show a progress bar, and the counts at the end.
 
     Args:
-        args: the command's arguments, :func:`add_arguments`'s among them.
+        args: the command's arguments, ``add_arguments``'s among them.
         trees: the trees of every sentence, without the options that the arguments hold.
         output_format: a format, a class path or a writer; None chooses by the name of the output.
         tags: whether the tags that the model predicts are written.

@@ -64,7 +64,7 @@ class Ensemble(AnyParser):
 
     @classmethod
     def from_pretrained(cls, directories: Sequence[str | Path], combine: Combination | str = "scores") -> Self:
-        """Load each parser by :meth:`Parser.from_pretrained` and return their ensemble."""
+        """Load each parser by ``Parser.from_pretrained`` and return their ensemble."""
         if isinstance(directories, str | Path):
             raise TreeparseError(f"{directories} is one folder; put it into a list of folders.")
         return cls([Parser.from_pretrained(directory) for directory in directories], combine)
@@ -113,7 +113,7 @@ class Ensemble(AnyParser):
     def distribution_and_tags(
         self, batches: Sequence[Batch], *, keep: Tensor | None = None
     ) -> tuple[LabeledDistribution, Tagging]:
-        """:meth:`distribution`, and the combined probabilities of the tags that all models predict.
+        """``distribution``, and the combined probabilities of the tags that all models predict.
 
         No arcs are pruned, whatever the arcs ``keep``, because arcs that one model prunes may be likely under another.
         """

@@ -42,7 +42,7 @@ SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file'
 
 
 class Parser(nn.Module, AnyParser):
-    """A graph-based dependency parser. :meth:`build` makes an untrained one, :meth:`from_pretrained` loads one."""
+    """A graph-based dependency parser. ``build`` makes an untrained one, ``from_pretrained`` loads one."""
 
     config: ParserConfig
     indexer: Indexer
@@ -94,7 +94,7 @@ class Parser(nn.Module, AnyParser):
 
         ``organisation/name`` is a model on the Hugging Face hub, at the branch, tag or commit ``revision``: see
         `treeparse.model.folder.hub`. Loading runs and imports no code from the folder: import the class of a custom
-        encoder (:class:`~treeparse.model.OwnEncoder`) before.
+        encoder (``OwnEncoder``) before.
 
         If ``mapped``, the weights on the CPU are those of the file, which several processes then share in memory. The
         file must not be written to as long as the parser is in use; to replace it by another one does no harm.
@@ -255,7 +255,7 @@ class Parser(nn.Module, AnyParser):
     def distribution_and_tags(
         self, batch: Batch, *, keep: Tensor | None = None, prune: bool = True
     ) -> tuple[LabeledCRF, Tagging]:
-        """:meth:`distribution`, and the probabilities of the tags that the parser predicts."""
+        """``distribution``, and the probabilities of the tags that the parser predicts."""
         scores = self._scores(batch)
         return self.distribution(batch, scores, keep=keep, prune=prune), Tagging(scores.tags, self.tag_names)
 
@@ -276,7 +276,7 @@ class Parser(nn.Module, AnyParser):
         return with_root_rule(labels.double(), from_root, self.indexer.root_label).log_softmax(-1)
 
     def forward(self, batch: Batch, objective: Objective) -> Tensor:
-        """Return :meth:`loss`, which wrappers such as DistributedDataParallel ask for by calling the parser."""
+        """Return ``loss``, which wrappers such as DistributedDataParallel ask for by calling the parser."""
         return self.loss(batch, objective)
 
     @checked
@@ -285,12 +285,12 @@ class Parser(nn.Module, AnyParser):
         return self.loss_and_terms(batch, objective)[0]
 
     def loss_and_terms(self, batch: Batch, objective: Objective) -> tuple[Tensor, Sequence[Term]]:
-        """Return :meth:`loss` and its terms."""
+        """Return ``loss`` and its terms."""
         p, tagging = self.distribution_and_tags(batch, keep=self._known(batch))
         return self._loss(p, tagging, batch, objective)
 
     def words_of_terms(self, batch: Batch, objective: Objective) -> dict[str, int]:
-        """Count the words that each term of :meth:`loss_and_terms` is the mean over, by its name."""
+        """Count the words that each term of ``loss_and_terms`` is the mean over, by its name."""
         return {**objective.words(batch), **words_of_tag_terms(batch, self.config.tags)}
 
     def _loss(
@@ -308,7 +308,7 @@ class Parser(nn.Module, AnyParser):
 
     @torch.inference_mode()
     def measure(self, batch: Batch, sentences: Sequence[Sentence], objective: Objective) -> tuple[list[Parse], float]:
-        """Return the parses of a batch with gold trees, and :meth:`loss`; both come from the same scores."""
+        """Return the parses of a batch with gold trees, and ``loss``; both come from the same scores."""
         scores = self._scores(batch)
         p, tagging = self.distribution(batch, scores), Tagging(scores.tags, self.tag_names)
         # The parses must not know which arcs are right.

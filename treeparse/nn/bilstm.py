@@ -62,7 +62,7 @@ class BiLSTMLayer(nn.Module):
 class BiLSTMEncoder(Encoder):
     """Bidirectional LSTM layers with shared dropout after each (Dozat and Manning 2017, §3).
 
-    ``sizes``, ``unknown`` and ``specials`` are as in :class:`~treeparse.nn.embedding.LexicalEmbedding`.
+    ``sizes``, ``unknown`` and ``specials`` are as in ``LexicalEmbedding``.
     """
 
     def __init__(self, config: BiLSTMConfig, sizes: Mapping[str, int], *, unknown: int, specials: int) -> None:

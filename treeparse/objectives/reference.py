@@ -67,7 +67,7 @@ class ShortArcs(Reference):
 
 
 class ArcScores(Reference):
-    """Log weights of arcs from a file of :func:`write_arc_scores`: of any other parser, or projected.
+    """Log weights of arcs from a file of ``write_arc_scores``: of any other parser, or projected.
 
     Args:
         path: the file.

@@ -1,6 +1,6 @@
 """Pictures of trees, of lists of trees and of marginals, as SVG and as HTML pages, from plain strings and numbers.
 
-:func:`tree_svg` draws a tree, :func:`~treeparse.pictures.page.page` makes a page of many pictures.
+``tree_svg`` draws a tree, ``page`` makes a page of many pictures.
 """
 
 from collections.abc import Sequence

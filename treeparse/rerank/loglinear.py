@@ -69,11 +69,11 @@ class LogLinear(nn.Module):
         return cls(config, Vocabulary.from_json(vocabulary["words"]))
 
     def vocabulary(self) -> dict[str, Any]:
-        """Return plain data for :meth:`restore`."""
+        """Return plain data for ``restore``."""
         return {"words": self.words.to_json()}
 
     def prepare(self, nbest: NBestList) -> Bags:
-        """Return a list in the form that :meth:`forward` reads."""
+        """Return a list in the form that ``forward`` reads."""
         trees = [configurations(parse.heads, parse.labels) for parse in nbest.parses]
         parts, members = differing(trees)
         names = NodeNames.of(nbest.sentence.words, self.counts, upos=self.config.upos)

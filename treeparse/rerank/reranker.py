@@ -46,7 +46,7 @@ KINDS = {"global": (GlobalSettings, LogLinear), "neural": (NeuralSettings, TreeN
 class Reranker:
     """A scorer of lists: ``base_weight`` times the parser's log probability plus a model's score of the tree.
 
-    :meth:`train` makes a reranker, :meth:`from_pretrained` loads one. ``p(tree | list)`` is proportional to the
+    ``train`` makes a reranker, ``from_pretrained`` loads one. ``p(tree | list)`` is proportional to the
     exponential of the score.
     """
 

@@ -147,11 +147,11 @@ class TreeNetwork(nn.Module):
         return cls(config, features, Vocabulary.from_json(vocabulary["labels"]))
 
     def vocabulary(self) -> dict[str, Any]:
-        """Return plain data for :meth:`restore`."""
+        """Return plain data for ``restore``."""
         return {"features": self.features.to_json(), "labels": self.labels.to_json()}
 
     def prepare(self, nbest: NBestList) -> tuple[Sentence, Forest]:
-        """Return a list in the form that :meth:`forward` reads: the words and the trees."""
+        """Return a list in the form that ``forward`` reads: the words and the trees."""
         words = replace(nbest.sentence.words, heads=None, labels=None, allowed=None)
         self.features.check(words)
         return words, Forest.of(nbest, self.labels.index)

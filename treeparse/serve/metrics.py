@@ -9,7 +9,7 @@ ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})  # of values of 
 
 
 class ServerMetrics:
-    """Counts. One thread calls :meth:`answered` and :meth:`left`, one thread calls :meth:`parsed`."""
+    """Counts. One thread calls ``answered`` and ``left``, one thread calls ``parsed``."""
 
     def __init__(self, models: Iterable[str]) -> None:
         self._answers = Counter[tuple[str, int]]()

@@ -19,6 +19,7 @@ from treeparse.trees.parts import Parts, sums_of_parts
 from treeparse.trees.sums import TreeSums
 
 CANCELLING = 1e3  # a score in nats that, as a term of a difference, costs three digits of sixteen
+LARGE_SHIFT = 1e4  # nats by which a log partition may be shifted: it is rounded to 1e-12 there
 IN_LOGS = 300.0  # expected scores, relative to the best arcs, below which sums are of plain weights
 
 
@@ -176,7 +177,7 @@ class FlatTrees:
         shifted, shift = q.shifted_parts
         expected, sizes = shifted.expected(self.part_marginals)
         log_z = q.log_partition - self.unflat(shift)
-        if self.can_read and bool((shift.abs() > CANCELLING).any()):
+        if self.can_read and bool((shift.abs() > LARGE_SHIFT).any()):
             log_z = q.with_parts(shifted).log_partition
         result = log_z - self.unflat(expected)
         if self.family != q.family or not self.family.has_code_lengths or not self.can_read:

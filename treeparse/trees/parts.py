@@ -1,7 +1,7 @@
 """The values of a tree's parts as one object: arcs ``(*batch, n+1, n+1)`` first, then the other kinds.
 
 A tree's score is the sum of the scores of its parts. Every tree has arcs; a family of trees may have further kinds of
-part, such as pairs of adjacent siblings, each described by a :class:`PartKind`.
+part, such as pairs of adjacent siblings, each described by a ``PartKind``.
 """
 
 from abc import ABC, abstractmethod

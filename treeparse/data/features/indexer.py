@@ -28,7 +28,7 @@ _NOT_IN_COLUMNS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff
 
 
 class Indexer:
-    """Convert sentences to a :class:`~treeparse.batch.Batch`. An indexer has vocabularies, no weights; it pickles.
+    """Convert sentences to a ``Batch``. An indexer has vocabularies, no weights; it pickles.
 
     Args:
         features: converts sentences to the features that the encoder reads.
@@ -73,7 +73,7 @@ class Indexer:
     def extended(self, sentences: Sequence[Sentence], features: Features, tags: Iterable[str] = ()) -> Self:
         """Return an indexer of new features, with this one's labels and tags, followed by new ones of the sentences.
 
-        It has the columns ``tags`` and no others. Raises as :meth:`build`.
+        It has the columns ``tags`` and no others. Raises as ``build``.
         """
         _check_trees(sentences)
         vocabularies = tag_vocabularies(sentences, tags, self.tags)
@@ -121,7 +121,7 @@ class Indexer:
         return {name: filled(ids, lengths, -1, first=-1) for name, ids in (("heads", heads), ("labels", labels))}
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data from which :meth:`from_json` makes an equal indexer."""
+        """Return plain data from which ``from_json`` makes an equal indexer."""
         data = {"features": self.features.to_json(), "labels": self.labels.to_json()}
         tags = {column: vocabulary.to_json() for column, vocabulary in self.tags.items()}
         more = {"tags": tags, "multiword_tokens": self.multiword_tokens}
@@ -131,7 +131,7 @@ class Indexer:
     def from_json(
         cls, data: dict[str, Any], features: Callable[[dict[str, Any]], Features] = LexicalFeatures.from_json
     ) -> Self:
-        """Return the indexer that :meth:`to_json` wrote; ``features`` makes the features from their data."""
+        """Return the indexer that ``to_json`` wrote; ``features`` makes the features from their data."""
         tags = {column: Vocabulary.from_json(table) for column, table in data.get("tags", {}).items()}
         multiword = {str(form): str(words) for form, words in data.get("multiword_tokens", {}).items()}
         return cls(features(data["features"]), Vocabulary.from_json(data["labels"]), tags, multiword)

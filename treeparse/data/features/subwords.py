@@ -194,14 +194,14 @@ class SubwordFeatures(Features):
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data from which :meth:`from_json` makes equal features."""
+        """Return plain data from which ``from_json`` makes equal features."""
         special = {name: list(ids) if isinstance(ids, tuple) else ids for name, ids in vars(self.special).items()}
         sizes = {"limit": self.limit, "window": self.window, "overlap": self.overlap}
         return {"tokenizer": self.tokenizer, "special": special, **sizes}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the features that :meth:`to_json` wrote."""
+        """Return the features that ``to_json`` wrote."""
         special, sizes = data["special"], {name: data[name] for name in ("limit", "window", "overlap")}
         before, after = (tuple(special[name]) for name in ("before", "after"))
         numbers = (*before, *after, special["unknown"], special["padding"], *sizes.values())
@@ -212,7 +212,7 @@ class SubwordFeatures(Features):
 
 
 class SpelledSubwords(Features):
-    """The features of :class:`SubwordFeatures`, and those of :class:`LexicalFeatures` but its words."""
+    """The features of ``SubwordFeatures``, and those of ``LexicalFeatures`` but its words."""
 
     subwords: SubwordFeatures
     lexical: LexicalFeatures
@@ -248,12 +248,12 @@ class SpelledSubwords(Features):
         return {noun: table for noun, table in self.lexical.vocabularies().items() if noun != "word"}
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data from which :meth:`from_json` makes equal features."""
+        """Return plain data from which ``from_json`` makes equal features."""
         return {"subwords": self.subwords.to_json(), "lexical": self.lexical.to_json()}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the features that :meth:`to_json` wrote."""
+        """Return the features that ``to_json`` wrote."""
         return cls(SubwordFeatures.from_json(data["subwords"]), LexicalFeatures.from_json(data["lexical"]))
 
 

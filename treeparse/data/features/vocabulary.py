@@ -45,7 +45,7 @@ class Vocabulary:
         return cls((), (), specials=specials, unknown=unknown).extended(items, min_count=min_count)
 
     def extended(self, items: Iterable[str], *, min_count: int = 1) -> Self:
-        """Return this vocabulary with the same ids, followed by the new items among these, as :meth:`build` takes them.
+        """Return this vocabulary with the same ids, followed by the new items among these, as ``build`` takes them.
 
         The counts of its items grow by the counts here.
         """
@@ -87,7 +87,7 @@ class Vocabulary:
         return self.specials[index] if index < len(self.specials) else self.items[index - len(self.specials)]
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data from which :meth:`from_json` makes an equal vocabulary."""
+        """Return plain data from which ``from_json`` makes an equal vocabulary."""
         return {
             "specials": list(self.specials),
             "unknown": self.unknown,
@@ -96,7 +96,7 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the vocabulary that :meth:`to_json` wrote; raise for other data."""
+        """Return the vocabulary that ``to_json`` wrote; raise for other data."""
         items = data["items"]
         for name in (*(item for item, _ in items), *data["specials"]):
             if not isinstance(name, str):

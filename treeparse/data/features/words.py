@@ -25,7 +25,7 @@ class Features(ABC):
 
     @abstractmethod
     def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        """Return the features of the sentences, for :class:`~treeparse.batch.Batch`."""
+        """Return the features of the sentences, for ``Batch``."""
 
     @abstractmethod
     def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
@@ -174,7 +174,7 @@ class LexicalFeatures(Features):
         return spelled
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data from which :meth:`from_json` makes equal features."""
+        """Return plain data from which ``from_json`` makes equal features."""
         return {
             "words": self.words.to_json(),
             "characters": self.characters.to_json(),
@@ -184,7 +184,7 @@ class LexicalFeatures(Features):
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """Return the features that :meth:`to_json` wrote."""
+        """Return the features that ``to_json`` wrote."""
         if odd := data["tags"].keys() - TAG_COLUMNS.keys():
             raise TreeparseError(f"Tags must be from {', '.join(TAG_COLUMNS)}, got {', '.join(odd)}.")
         return cls(

@@ -32,11 +32,11 @@ class WordVectors:
         return self.table.shape[1]
 
     def vocabulary(self) -> Vocabulary:
-        """Return the words with their rows in :meth:`embedding` as ids."""
+        """Return the words with their rows in ``embedding`` as ids."""
         return vector_vocabulary(self.words)
 
     def embedding(self) -> Tensor:
-        """Return the weights of an embedding: a row for each special of :meth:`vocabulary`, then one for each word.
+        """Return the weights of an embedding: a row for each special of ``vocabulary``, then one for each word.
 
         All values are divided by their common standard deviation, as in [DM]'s parser and SuPar, because the scales of
         files differ by an order of magnitude. An unknown word gets the mean of all vectors, padding and root get zeros.

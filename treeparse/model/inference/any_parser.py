@@ -73,8 +73,8 @@ class AnyParser(Model):
         """Return the parse of each sentence, in order: the labelled tree that the decoder chooses.
 
         Labels count in the choice of arcs. Log probabilities are among all trees, whatever the decoder. A sentence is a
-        :class:`~treeparse.sentence.Sentence`, a list of words, or anything else that
-        :func:`~treeparse.data.mapping.as_sentence` takes. A spaCy ``Doc`` counts as its sentences, each with a parse of
+        ``Sentence``, a list of words, or anything else that
+        ``as_sentence`` takes. A spaCy ``Doc`` counts as its sentences, each with a parse of
         its own; tokens of white space alone are no words. A model that predicts tags adds them to the parses. Batches
         hold sentences of similar length.
 
@@ -85,7 +85,7 @@ class AnyParser(Model):
             sentences: the sentences to parse.
             batch_words: words of a batch, about.
             decoder: best, arcs_first, nonprojective, projective or minimum_risk; None for the config's.
-            keep_heads: keep the heads and labels that a :class:`~treeparse.sentence.Sentence` has; -1 and ``_`` leave
+            keep_heads: keep the heads and labels that a ``Sentence`` has; -1 and ``_`` leave
                 them open. Log probabilities are conditional on the known ones.
             within: choose each word's head among its possible ones, ``Sentence.allowed``, if it has some. Log
                 probabilities are conditional on these.
@@ -94,7 +94,7 @@ class AnyParser(Model):
                 without rules. A word's UPOS is its own, or else predicted. Not for the decoder minimum_risk.
             probabilities: add the exact probabilities of arcs and labelled arcs among all trees, and the entropy.
             head_threshold: add to each word the set of heads of at least this probability, such as
-                :func:`treeparse.metrics.conformal_threshold` finds; None for no sets.
+                ``treeparse.metrics.conformal_threshold`` finds; None for no sets.
             gradient: add the exact ``expected_gradient`` of each sentence.
             progress: called after each batch with the indices of its sentences, for example to move a progress bar.
 
@@ -122,7 +122,7 @@ class AnyParser(Model):
     ) -> Iterator[Parse]:
         """Yield the parse of each sentence, in order, in memory that does not grow with their number.
 
-        The ``options`` are those of :meth:`parse`. Parses are equal to its parses, except for the rounding of other
+        The ``options`` are those of ``parse``. Parses are equal to its parses, except for the rounding of other
         batches. The method reads and parses ``ahead`` sentences at a time, the next ones in another thread while the
         caller uses the last ones. An error in reading or parsing is raised after the parses of the earlier sentences,
         up to the last multiple of ``ahead``.
@@ -146,11 +146,11 @@ class AnyParser(Model):
     ) -> Iterator[Parsed]:
         """Yield the sentences themselves, in order, each with its parse; everything besides the tree is unchanged.
 
-        A :class:`~treeparse.sentence.Sentence`, a :class:`~treeparse.data.conllu.ConlluSentence` and a ``TokenList`` of
+        A ``Sentence``, a ``ConlluSentence`` and a ``TokenList`` of
         the ``conllu`` library come back as copies, the last with ``head``, ``deprel`` and ``deps`` set. A row of a data
         set comes back as a dict with the columns ``head`` and ``deprel``. A spaCy ``Doc`` comes back itself, as from
         spaCy's own parsers: each of its sentences has its tree, in ``token.head`` and ``token.dep_``; the root's
-        ``dep_`` is "ROOT". The rest is as in :meth:`stream`.
+        ``dep_`` is "ROOT". The rest is as in ``stream``.
 
         Raises:
             TypeError: a sentence is a list of words, which cannot hold a tree.
@@ -184,7 +184,7 @@ class AnyParser(Model):
 
         Trees that differ in one label count as different. The decoder chooses among all trees (nonprojective) or among
         those without crossing arcs (projective). With rules, the list has the k best trees that satisfy them.
-        Probabilities of arcs are among all trees, not among the list. The rest is as in :meth:`parse`.
+        Probabilities of arcs are among all trees, not among the list. The rest is as in ``parse``.
         """
         finder, given = BestLists(k, self._decoder(decoder)), Given(keep_heads, within)
         request = Request(finder, batch_words, given, as_search(rules), probabilities, progress=progress)
@@ -213,7 +213,7 @@ class AnyParser(Model):
         Lists are in the order of the draws; a shorter list by the same seed is the start of a longer one. The decoder
         projective draws from the trees without crossing arcs, any other from all. A ``log_prob`` is the log probability
         of the draw, from these trees at this temperature; a ``score`` is the model's own. The rest is as in
-        :meth:`parse`.
+        ``parse``.
 
         Args:
             sentences: the sentences to draw trees for.
@@ -224,15 +224,15 @@ class AnyParser(Model):
                 bits of scores in single precision depend on the batch. Without replacement, a GPU draws other trees.
             first: index of the first sentence in a longer list, 0 or more; or the indices of all.
             temperature: from 1e-6 up; 1 draws from the model's distribution, lower ones favour better trees.
-            batch_words: as in :meth:`parse`.
+            batch_words: as in ``parse``.
             decoder: as above; None for the config's.
-            keep_heads: as in :meth:`parse`.
-            within: as in :meth:`parse`.
-            rules: as in :meth:`parse`. Trees that break a rule are drawn again, up to the bound's number a sentence, so
+            keep_heads: as in ``parse``.
+            within: as in ``parse``.
+            rules: as in ``parse``. Trees that break a rule are drawn again, up to the bound's number a sentence, so
                 that the others are exact samples of the trees that satisfy the rules.
             probabilities: add the probabilities of arcs and labelled arcs, and the entropy, of the model's own
                 distribution of all trees, whatever the temperature and the decoder.
-            progress: as in :meth:`parse`.
+            progress: as in ``parse``.
         """
         finder = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
         given = Given(keep_heads, within)
@@ -246,7 +246,7 @@ class AnyParser(Model):
         """Return the sentences' own trees as parses, with the model's log probabilities, scores and marginals.
 
         A label that the model does not know is impossible, and so are several roots where its trees have one: such a
-        tree has the ``log_prob`` -inf, and its other arcs their probabilities. The rest is as in :meth:`parse`.
+        tree has the ``log_prob`` -inf, and its other arcs their probabilities. The rest is as in ``parse``.
 
         Raises:
             TreeparseError: a sentence has no heads and labels, or its heads form no tree.

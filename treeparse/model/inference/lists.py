@@ -99,7 +99,7 @@ class ListFinder(ABC):
         return None
 
     def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
-        """Return the lists of a batch whose trees satisfy rules; call it on the result of :meth:`under`.
+        """Return the lists of a batch whose trees satisfy rules; call it on the result of ``under``.
 
         A search replaces lists with a tree that breaks a rule.
         """

@@ -78,12 +78,12 @@ class Provenance:
         )
 
     def to_json(self) -> str:
-        """Return the text that :meth:`from_json` reads."""
+        """Return the text that ``from_json`` reads."""
         return json.dumps({**file_header(), **asdict(self)}, ensure_ascii=False, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Self:
-        """Read the text that :meth:`to_json` wrote; raise for any other text."""
+        """Read the text that ``to_json`` wrote; raise for any other text."""
         try:
             data = from_json(text)
         except ValueError as error:

@@ -20,12 +20,12 @@ from treeparse.trees.parts import Parts
 def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledDistribution:
     """Combine distributions over the same labelled trees into one.
 
-    - "scores": :func:`product`, the normalised geometric mean;
-    - "log_probs": :func:`product_of_arcs`, from log probabilities of arcs instead of scores;
-    - "marginals": a :class:`Mixture`, the arithmetic mean.
+    - "scores": ``product``, the normalised geometric mean;
+    - "log_probs": ``product_of_arcs``, from log probabilities of arcs instead of scores;
+    - "marginals": a ``Mixture``, the arithmetic mean.
 
     Raises:
-        TreeparseError: for another name, and as :func:`check_alike` does.
+        TreeparseError: for another name, and as ``check_alike`` does.
     """
     how = name_among(how, COMBINATIONS, f"Distributions cannot be combined by {how!r:.60}")
     if how == "marginals":
@@ -49,7 +49,7 @@ def product_of_arcs(distributions: Sequence[LabeledCRF]) -> LabeledCRF:
     """Return the distribution whose labelled arcs score their mean log marginal.
 
     ``score(h -> d, l) = mean_m (log P_m(h -> d) + log P_m(l | h -> d))``, -inf where a term is. The marginals of arcs
-    are constants for autograd. Unlike :func:`product`, it changes a single distribution too.
+    are constants for autograd. Unlike ``product``, it changes a single distribution too.
     """
     first = check_alike(distributions)[0]
     flats = [p.arcs.flat for p in distributions]

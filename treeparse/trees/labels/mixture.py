@@ -29,7 +29,7 @@ class Mixture:
     the components' marginals, and the tree of the highest expected LAS are exact (Kuncoro et al. 2016).
 
     Args:
-        components: distributions over the same labelled trees, as :func:`check_alike` requires.
+        components: distributions over the same labelled trees, as ``check_alike`` requires.
         log_weights: ``(M, *batch)`` of the components, in nats up to a constant an item; dimensions of size 1
             broadcast, and None gives all components the same weight.
 
@@ -38,7 +38,7 @@ class Mixture:
         device: the device of the components.
 
     Raises:
-        TreeparseError: as :func:`check_alike` does, and for weights of another shape.
+        TreeparseError: as ``check_alike`` does, and for weights of another shape.
     """
 
     shape: Size

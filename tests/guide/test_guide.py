@@ -1,0 +1,64 @@
+"""The guide's code runs and prints what its pages show; its pictures are its script's own; its links hold."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from guide import blocks, pictures
+
+from treeparse.cli import main as cli
+
+PAGES = sorted(blocks.PAGES.rglob("*.md"))
+NAMES = [str(page.relative_to(blocks.PAGES)) for page in PAGES]
+every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
+
+
+@every_page
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(page: Path) -> None:
+    assert not blocks.run_page(page)
+
+
+@every_page
+def test_every_command_of_a_page_has_its_options(page: Path) -> None:
+    parser, modules = cli._build_parser(cli._commands()), cli._commands()
+    for block in blocks.blocks_of(page.read_text(encoding="utf-8")):
+        if block.language == "sh":
+            lines = block.code.replace("\\\n", " ").splitlines()
+            for line in (line for line in lines if line.startswith("treeparse ")):
+                command = shlex.split(line.split(" | ")[0].split(" > ")[0])
+                assert cli._parse(parser, modules, command[1:]).command == command[1]
+
+
+@every_page
+def test_links_lead_to_files(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        assert link.startswith("https://") or (page.parent / link).is_file(), link
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    config = (blocks.GUIDE / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = re.findall(r"([\w/]+\.md)$", config, re.MULTILINE)
+    assert sorted(listed) == NAMES
+    assert yaml.safe_load(config)["theme"]["font"] is False  # which would be loaded from elsewhere
+
+
+def test_the_pictures_are_those_that_the_script_draws(tmp_path: Path) -> None:
+    pictures.main(["--output", str(tmp_path)])
+    drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert drawn == {path.name: path.read_text(encoding="utf-8") for path in pictures.FOLDER.iterdir()}
+    shown = {Path(link).name for page in PAGES for link in re.findall(r"\(([^)]+\.svg)\)", page.read_text("utf-8"))}
+    assert shown == set(drawn)
+
+
+def test_a_page_that_shows_something_else_is_a_fault(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\nprint(2)\n```\n\n```text\n2\n...\n```\n", encoding="utf-8")
+    [fault] = blocks.run_page(page)
+    assert fault.startswith("page.md:1: shows\n2\n...")
+    page.write_text("```python\nprint(1)\nprint(2)\n```\n\n```text\n...\n2\n```\n", encoding="utf-8")
+    assert not blocks.run_page(page)
+    page.write_text("```python\nprint(1)\n```\n\n```text\n?\n```\n", encoding="utf-8")
+    assert not blocks.run_page(page, write=True)
+    assert page.read_text(encoding="utf-8").endswith("```text\n1\n```\n")
