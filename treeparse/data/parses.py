@@ -5,11 +5,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from treeparse.data.conllu import ConlluSentence
-from treeparse.pictures import notebook_svg
+from treeparse.errors import naming_missing_packages
+from treeparse.pictures.notebook import list_in_notebook, tree_in_notebook
 from treeparse.sentence import EMPTY, Sentence
 
 if TYPE_CHECKING:
     from conllu import TokenList
+    from networkx import DiGraph
+    from pandas import DataFrame
+
+SHOWN = 10  # parses of a list in a notebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +81,48 @@ class Parse:
             tokens.append(Token(values | {"feats": parse_dict_value(feats)} | tree))
         return TokenList(tokens)
 
+    def to_conllu(self) -> str:
+        """Return the sentence with its tree and tags as CoNLL-U, with an empty line at the end."""
+        return self.to_tokenlist().serialize()
+
+    def to_frame(self) -> "DataFrame":
+        """Return a pandas frame: a row a word, by its number, with form, tags, head, label, and probabilities if any.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        with naming_missing_packages("Parse.to_frame"):
+            from pandas import DataFrame, RangeIndex
+        columns = {"form": self.tokens, **self.tags, "head": self.heads, "label": self.labels}
+        probabilities = {"arc_prob": self.arc_probs, "label_prob": self.label_probs}
+        columns |= {name: values for name, values in probabilities.items() if values is not None}
+        return DataFrame(columns, index=RangeIndex(1, len(self.tokens) + 1, name="word"))
+
+    def to_networkx(self) -> "DiGraph":
+        """Return a networkx graph: an edge from every head to its dependent, with its ``label``.
+
+        Nodes are 0, the root, and the numbers of the words, with their ``form``.
+
+        Raises:
+            MissingPackageError: networkx is not installed.
+        """
+        with naming_missing_packages("Parse.to_networkx"):
+            from networkx import DiGraph
+        graph = DiGraph()
+        graph.add_node(0)
+        for word, form in enumerate(self.tokens, 1):
+            graph.add_node(word, form=form)
+        for word, (head, label) in enumerate(zip(self.heads, self.labels, strict=True), 1):
+            graph.add_edge(head, word, label=label)
+        return graph
+
     def to(self, *_: object, **__: object) -> Self:
         """Return the parse itself: Lightning calls this for all that ``predict`` returns, to move it to the CPU."""
         return self
 
     def _repr_svg_(self) -> str:
         """Return a picture of the tree, for notebooks."""
-        return notebook_svg(self.tokens, self.heads, self.labels, self.upos)
+        return tree_in_notebook(self.tokens, self.heads, self.labels, self.upos)
 
 
 def with_parses(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Sentence]:
@@ -112,3 +152,9 @@ class NBestList:
     def tokens(self) -> tuple[str, ...]:
         """The words."""
         return self.sentence.words.forms
+
+    def _repr_svg_(self) -> str:
+        """Return a picture of the first parses, for notebooks."""
+        shown = self.parses[:SHOWN]
+        captions = [f"{rank}: log probability {parse.log_prob:.2f}" for rank, parse in enumerate(shown, 1)]
+        return list_in_notebook(self.tokens, [(parse.heads, parse.labels) for parse in shown], captions)

@@ -6,16 +6,13 @@
 from collections.abc import Sequence
 
 from treeparse.pictures.arcs import Tree
-from treeparse.pictures.svg import document, standalone
+from treeparse.pictures.svg import document
 from treeparse.pictures.tree import draw_tree
 
 __all__ = [
     "Tree",
     "draw_tree",
 ]
-
-
-NOTEBOOK_WIDTH = 900.0  # pixels of a picture among the cells of a notebook
 
 
 def tree_svg(
@@ -38,15 +35,5 @@ def tree_svg(
     Raises:
         ValueError: if the columns differ in length, or a head is not another word, 0 or -1.
     """
-    return document(draw_tree(_tree(words, heads, labels, tags), wrap=wrap))
-
-
-def notebook_svg(
-    words: Sequence[str], heads: Sequence[int], labels: Sequence[str], tags: Sequence[str] | None = None
-) -> str:
-    """Return a tree for notebooks: an ``svg`` element with its style, in rows that fit between cells."""
-    return standalone(draw_tree(_tree(words, heads, labels, tags), wrap=NOTEBOOK_WIDTH))
-
-
-def _tree(words: Sequence[str], heads: Sequence[int], labels: Sequence[str], tags: Sequence[str] | None) -> Tree:
-    return Tree(tuple(words), tuple(heads), tuple(labels), None if tags is None else tuple(tags))
+    tree = Tree(tuple(words), tuple(heads), tuple(labels), None if tags is None else tuple(tags))
+    return document(draw_tree(tree, wrap=wrap))

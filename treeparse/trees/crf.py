@@ -11,6 +11,7 @@ from treeparse.arguments import checked
 from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
+from treeparse.pictures.notebook import distribution_in_notebook
 from treeparse.trees.checks import (
     BROADCASTING,
     check_count,
@@ -31,6 +32,8 @@ from treeparse.trees.parts import Parts, named
 from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_agreeing_with, arcs_of, perturbed, straight_through
 from treeparse.trees.tree_lists import MAX_ENUMERATED_WORDS, growing_indices, head_lists, pad_lists, sort_by_score
+
+SHOWN = 4  # sentences of a batch in a notebook
 
 
 class TreeCRF(TreeDistribution):
@@ -420,6 +423,19 @@ class TreeCRF(TreeDistribution):
     def __repr__(self) -> str:
         shape = tuple(self.scores.shape)
         return f"{type(self).__name__}(scores: {shape} {self.scores.dtype}, single_root={self.single_root})"
+
+    def _repr_html_(self) -> str | None:
+        """Return the probabilities of the first sentences' arcs as heat maps, for notebooks; None without sums."""
+        if not self.family.has_sums:
+            return None
+        some = self.detach()
+        some = some if some.batch_shape else some.expand((1,))
+        while len(some.batch_shape) > 1:
+            some = some[0]
+        shown = some.of_items(torch.arange(min(SHOWN, len(some.scores)), device=self.scores.device)).flat
+        sizes = (shown.lengths + 1).tolist()
+        marginals = [item[:size, :size].tolist() for item, size in zip(shown.marginals, sizes, strict=True)]
+        return distribution_in_notebook(repr(self), marginals, self.batch_shape.numel() - len(sizes))
 
     def comparable(self, q: TreeDistribution) -> TreeDistribution:
         """Return q, or raise if it cannot be compared with this distribution."""

@@ -538,6 +538,10 @@ class LabeledCRF(TreeDistribution):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base}, label_scores: {tuple(self.label_scores.shape)})"
 
+    def _repr_html_(self) -> str | None:
+        """Return the probabilities of the first sentences' arcs, whatever their labels, for notebooks."""
+        return self.arcs._repr_html_()
+
     def comparable(self, q: TreeDistribution) -> TreeDistribution:
         """Return q, or raise if it cannot be compared with this distribution."""
         if not isinstance(q, LabeledCRF):
