@@ -305,3 +305,31 @@ def test_what_is_read_though_the_official_validator_refuses_it_is_noted(tmp_path
     (tmp_path / "clean.conllu").write_bytes(CLEAN)
     refused, others = ({each.testid for each in incidents(tmp_path / name)} for name in ("some.conllu", "clean.conllu"))
     assert bool(refused - others) == bool(notes)
+
+
+def test_a_page_draws_unique_kinds_of_arcs_and_crossing_arcs(tmp_path, capsys):
+    def sentence(name, heads, labels, tags):
+        rows = zip("abcd", tags, heads, labels, strict=True)
+        lines = (f"{i}\t{w}\t_\t{t}\t_\t_\t{h}\t{d}\t_\t_" for i, (w, t, h, d) in enumerate(rows, 1))
+        return "\n".join([f"# sent_id = {name}", *lines]) + "\n\n"
+
+    usual = [("usual-1", (2, 0, 2, 2), ("nsubj", "root", "obj", "punct"), ("X", "V", "N", "P")),
+             ("usual-2", (2, 0, 2, 2), ("nsubj", "root", "obj", "punct"), ("X", "V", "N", "P"))]  # fmt: skip
+    rare = ("rare", (2, 0, 2, 3), ("nsubj", "root", "obj", "punct"), ("X", "V", "N", "P"))
+    crossing = ("crossing", (3, 4, 0, 3), ("nsubj", "nsubj", "root", "obj"), ("N", "X", "V", "V"))
+    path, page = tmp_path / "trees.conllu", tmp_path / "page.html"
+    path.write_text("".join(sentence(*each) for each in [*usual, rare, crossing]) + CYCLE.decode(), encoding="utf-8")
+    assert main(["check", str(path), "--html", str(page)]) == 1
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>") and "usual" not in text
+    rare_part, crossing_part = text.split("Trees with arcs of a kind")[1].split("Trees with non-projective arcs")
+    assert "N punct P" in rare_part and "heads of: b" in crossing_part and "rare" not in crossing_part
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    capsys.readouterr()
+    assert main(["check", str(path), "--html", "-"]) == 1
+    assert capsys.readouterr().out == text
+
+
+def test_a_page_of_standard_input_is_refused(capsys, monkeypatch):
+    assert main(["check", "-", "--html", "page.html"]) == 2
+    assert "--html reads the files again" in capsys.readouterr().err

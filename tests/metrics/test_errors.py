@@ -2,7 +2,14 @@
 
 import random
 
-from treeparse.metrics.errors import Confusion, arc_length_scores, label_confusions, wrong_words
+from treeparse.metrics.errors import (
+    Confusion,
+    DepthScore,
+    arc_length_scores,
+    depth_scores,
+    label_confusions,
+    wrong_words,
+)
 from treeparse.sentence import Sentence
 
 GOLD = [
@@ -67,3 +74,16 @@ def test_unknown_heads_are_no_arcs_of_the_system() -> None:
     found = arc_length_scores(GOLD[1:], system)
     assert (found["root"].gold, found["root"].system, found["root"].precision) == (1, 0, 0.0)
     assert (found["1"].gold, found["1"].system, found["1"].recall) == (1, 1, 1.0)
+
+
+def test_heads_by_the_depth_of_the_word() -> None:
+    chain = Sentence(tuple("abcdefgh"), heads=(0, 1, 2, 3, 4, 5, 6, -1), labels=("x",) * 8)
+    system = Sentence(tuple("abcdefgh"), heads=(0, 1, 1, 3, 4, 5, 5, 1), labels=("x",) * 8)
+    assert depth_scores([chain], [system]) == {
+        "1": DepthScore(1, 1),
+        "2": DepthScore(1, 1),
+        "3": DepthScore(1, 0),
+        "4": DepthScore(1, 1),
+        "5": DepthScore(1, 1),
+        "6+": DepthScore(2, 1),  # the last word's head is unknown
+    }

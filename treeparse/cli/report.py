@@ -92,10 +92,11 @@ def _curves(models: Sequence[str]) -> Iterator[Figure]:
 
 
 def _bars(gold: list[Sentence], system: ScoredSystem) -> Iterator[Figure]:
-    """Draw scores by length of sentences and of arcs, and by label."""
-    from treeparse.metrics.errors import arc_length_scores
+    """Draw scores by length of sentences and of arcs, by depth, and by label."""
+    from treeparse.metrics.errors import arc_length_scores, depth_scores
 
     report, arcs = system.report, arc_length_scores(gold, system.parses)
+    depths = depth_scores(gold, system.parses)
     labels = sorted(report.by_label.items(), key=lambda item: -item[1].gold)[:LABELS]
     charts = {
         "LAS by words of the sentence (words)": [
@@ -106,6 +107,9 @@ def _bars(gold: list[Sentence], system: ScoredSystem) -> Iterator[Figure]:
         ],
         "arcs of the system that are right, by length (arcs)": [
             ShareBar(name, score.precision, f"({score.system:,})") for name, score in arcs.items() if score.system
+        ],
+        "UAS by arcs from the root to the word (words)": [
+            ShareBar(name, score.right / score.words, f"({score.words:,})") for name, score in depths.items()
         ],
         "F1 by label (words of gold)": [ShareBar(name, score.f1, f"({score.gold:,})") for name, score in labels],
     }

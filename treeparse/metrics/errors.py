@@ -11,6 +11,7 @@ from treeparse.sentence import Sentence
 ARC_LIMITS = (1, 2, 3, 6, 10)
 ARC_BUCKETS = ("1", "2", "3", "4-6", "7-10", "11+")
 ROOT_ARCS = "root"
+DEPTHS = ("1", "2", "3", "4", "5", "6+")  # arcs from the root to a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,38 @@ def arc_length_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> d
 
 def _bucket(word: int, head: int) -> str:
     return ARC_BUCKETS[bisect_left(ARC_LIMITS, abs(word - head))] if head else ROOT_ARCS
+
+
+@dataclass(frozen=True, slots=True)
+class DepthScore:
+    """The words at one depth of the gold trees, and how many of them have the right head."""
+
+    words: int
+    right: int
+
+
+def depth_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, DepthScore]:
+    """Return scores of heads by the depth of the word in its gold tree: 1, 2, ...; the words must agree."""
+    words: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    for ours, theirs in zip(gold, system, strict=True):
+        heads = ours.heads or ()
+        for word, (head, other) in enumerate(zip(heads, theirs.heads or (), strict=True), 1):
+            depth = _depth(word, heads)
+            if depth > 0:
+                name = DEPTHS[min(depth, len(DEPTHS)) - 1]
+                words[name] += 1
+                right[name] += head == other
+    return {name: DepthScore(words[name], right[name]) for name in DEPTHS if words[name]}
+
+
+def _depth(word: int, heads: Sequence[int]) -> int:
+    """Return the number of arcs from the root to a word, 0 if they do not lead there."""
+    for depth in range(1, len(heads) + 1):
+        word = heads[word - 1]
+        if word <= 0:
+            return depth if word == 0 else 0
+    return 0
 
 
 def wrong_words(gold: Sentence, system: Sentence) -> int:

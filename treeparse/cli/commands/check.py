@@ -16,13 +16,13 @@ from treeparse.cli.common import add_overwrite_argument, aligned, counted, outpu
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence, scan_conllu
-from treeparse.data.files import expand_paths
+from treeparse.data.files import STANDARD_STREAM, expand_paths
 from treeparse.data.form import LooseForm
 from treeparse.data.outputs import atomic_write
 from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 from treeparse.data.text.formats import WrongFormatError
 from treeparse.data.validation import NO_HEADS, NO_LABELS, TreeCheck
-from treeparse.errors import DataError
+from treeparse.errors import DataError, TreeparseError
 
 HELP = "report the faults of CoNLL-U files, and figures about their trees"
 EPILOG = """examples:
@@ -34,7 +34,10 @@ Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM,
 sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. They name what is read
 although the official validator of Universal Dependencies refuses it, such as line ends of Windows; and of several files
 the sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has and
-another lacks."""
+another lacks.
+
+--html draws figures, the first trees with non-projective arcs, and the trees with the most arcs of a kind (tag of the
+head, label, tag of the dependent) that occurs once in all files: some of these are errors of annotation."""
 
 MOST_COLUMNS = 4  # of a table; of more files it has only the sum
 MOST_NAMED = 10  # labels, features or pairs of files that notes name
@@ -49,21 +52,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--no-trees", action="store_true", help="check the lines only: HEAD need not hold a tree")
     parser.add_argument("--output", type=output_file, metavar="JSON", help="write faults and figures; - prints them")
+    page = "write a page of the figures, with drawings of non-projective trees and of trees with unique kinds of arcs"
+    parser.add_argument("--html", type=output_file, metavar="HTML", help=page)
     add_overwrite_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check the files; the exit code is 1 if there are faults."""
-    check_outputs([args.output], inputs=args.files, overwrite_input=args.overwrite_input)
+    check_outputs([args.output, args.html], inputs=args.files, overwrite_input=args.overwrite_input)
     paths = expand_paths(args.files)
+    if args.html is not None and STANDARD_STREAM in map(str, paths):
+        raise TreeparseError("--html reads the files again, which standard input cannot be: name a file.")
     index = SentenceIndex() if len(paths) > 1 else None
     reports = [_check(path, number, args, index) for number, path in enumerate(paths)]
     notes = _notes(reports, index)
-    if args.output != "-" and not args.quiet and any(report.statistics.sentences for report in reports):
+    if (
+        "-" not in (args.output, args.html)
+        and not args.quiet
+        and any(report.statistics.sentences for report in reports)
+    ):
         blank = [""] if any(report.faults for report in reports) else []
         terminal.write(*blank, *_table(reports), *(["", *notes] if notes else []))
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(reports, notes), ensure_ascii=False, indent=2) + "\n")
+    if args.html is not None:
+        from treeparse.cli.treebank_page import treebank_page
+
+        title, counts = " ".join(map(str, args.files)), _total(reports).statistics
+        atomic_write(args.html, treebank_page(title, _rows(reports), counts, lambda: _sound_sentences(paths, args)))
     return int(any(report.faults for report in reports))
 
 
@@ -79,7 +95,7 @@ class _Report:
 
 
 def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceIndex | None) -> _Report:
-    """Check a file, print each fault unless the output is JSON on standard output, and index the sound sentences."""
+    """Check a file, print each fault unless standard output has a report, and index the sound sentences."""
     faults: list[DataError] = []
     together: dict[str, list[DataError]] = {NO_HEADS: [], NO_LABELS: []}  # reported together, at the end
     sentences = left_out = 0
@@ -87,7 +103,7 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
 
     def report(new_faults: Sequence[DataError]) -> None:
         faults.extend(new_faults)
-        if args.output != "-":
+        if "-" not in (args.output, args.html):
             terminal.write(*(terminal.message(str(fault)) for fault in new_faults))
 
     def sound_sentences() -> Iterator[ConlluSentence]:
@@ -188,8 +204,21 @@ def _total(reports: Sequence[_Report]) -> _Report:
     return _Report("all", statistics, faults, sum(report.left_out for report in reports))
 
 
+def _sound_sentences(paths: Sequence[Path], args: argparse.Namespace) -> Iterator[ConlluSentence]:
+    """Read the sentences without faults."""
+    for path in paths:
+        results = scan_conllu(path, None if args.no_trees else TreeCheck(single_root=not args.multi_root, labels=True))
+        yield from (result for result in results if isinstance(result, ConlluSentence))
+
+
 def _table(reports: Sequence[_Report]) -> list[str]:
     """Return the figures as lines: a column for each file and, for several, a column for all."""
+    figures, labels = map(aligned, _rows(reports))
+    return [*figures, "", *labels]
+
+
+def _rows(reports: Sequence[_Report]) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the tables of figures and of labels."""
     total = _total(reports)
     own_columns = reports if len(reports) <= MOST_COLUMNS else []
     columns = [*own_columns, total] if len(reports) > 1 else list(reports)
@@ -201,7 +230,7 @@ def _table(reports: Sequence[_Report]) -> list[str]:
         [label, *(f"{column.statistics.labels[label]:,}" for column in columns), _share(count, labels.total())]
         for label, count in labels.most_common()
     ]
-    return [*aligned([head, *rows]), "", *aligned([["label", *["words"] * len(columns), "share"], *label_rows])]
+    return [head, *rows], [["label", *["words"] * len(columns), "share"], *label_rows]
 
 
 def _figures(report: _Report) -> dict[str, str]:

@@ -70,8 +70,8 @@ heads (UAS) and the tree with the most right heads and labels (LAS), over all wo
 (complete match); the mean number of different trees, and the mean of their summed probabilities (mass).
 
 --html writes one self-contained page: the tables, the learning curves of a model whose folder is in a run's, scores by
-length of sentence and of arc and by label, confusions of labels, the worst parses as drawings, and with --calibration
-how often arcs and labels of a probability are right.
+length of sentence and of arc, by depth and by label, confusions of labels, the worst parses as drawings, and with
+--calibration how often arcs and labels of a probability are right.
 
 --calibration compares the exact probabilities that a --model gives its arcs, its labels (given right arcs) and both
 together with how often these are right, full labels with subtypes: the expected calibration error (ECE) in points, by
