@@ -174,3 +174,14 @@ def test_missing_words_and_sentences_are_errors():
 def test_missing_trees_are_errors(gold: Sentence, system: Sentence, message: str):
     with pytest.raises(TreeparseError, match=message):
         attachment_scores([gold], [system])
+
+
+def test_scores_as_a_frame():
+    report = attachment_scores(GOLD, SYSTEM)
+    frame = report.to_frame()
+    assert list(frame.index) == ["all", "no punctuation", "1-10 words", "projective", "non-projective"]
+    assert frame.loc["all", "uas"] == 10 / 12 and frame.loc["no punctuation", "words"] == 10
+    assert frame.loc["non-projective", "uas"] == report.by_projectivity["non-projective"].uas
+    labels = report.to_frame(by_label=True)
+    assert list(labels.index) == list(report.by_label) and labels.loc["acl", "recall"] == 1
+    assert "0.833" in frame.to_latex(float_format="%.3f")

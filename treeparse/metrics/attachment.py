@@ -4,13 +4,17 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from treeparse.errors import naming_missing_packages
 from treeparse.metrics.counts import Count, PrecisionRecall, ratio, sentence_counts, universal_arcs
 from treeparse.sentence import Sentence, nonprojective_words
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 LENGTH_LIMITS = (10, 20, 30, 40, 50)
 LENGTH_BUCKETS = ("1-10", "11-20", "21-30", "31-40", "41-50", "51+")
@@ -73,6 +77,24 @@ class AttachmentReport(GroupScores):
     by_length: dict[str, GroupScores]
     by_projectivity: dict[str, GroupScores]
     by_label: dict[str, PrecisionRecall]
+
+    def to_frame(self, *, by_label: bool = False) -> "DataFrame":
+        """Return a pandas frame of scores, a row for all words and one for each group, or ``by_label`` for each label.
+
+        ``to_latex`` of the frame makes a table of it for a paper.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        with naming_missing_packages("AttachmentReport.to_frame"):
+            from pandas import DataFrame
+        if by_label:
+            return DataFrame.from_dict({label: asdict(each) for label, each in self.by_label.items()}, orient="index")
+        groups: dict[str, Scores] = {"all": self, "no punctuation": self.nopunct}
+        groups |= {f"{words} words": group for words, group in self.by_length.items()} | self.by_projectivity
+        columns = ["sentences", "words", *SCORES]
+        rows = {name: [getattr(group, column) for column in columns] for name, group in groups.items()}
+        return DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
 def attachment_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> AttachmentReport:
