@@ -50,7 +50,9 @@ class ListedRisk(Objective):
 
 
 class SampledRisk(ListedRisk):
-    """An unbiased estimate of ``MinimumRisk`` and its gradient from sampled trees, for any cost of a tree.
+    """An unbiased estimate of the expected cost of a tree, and of its gradient, from sampled trees.
+
+    With a ``cost`` of ``MinimumRisk`` it estimates that; a subclass's ``cost_of`` may look at the whole tree.
 
     Args:
         samples: the number of trees of a sentence.
