@@ -68,8 +68,7 @@ def run_page(path: Path, *, with_long: bool = False, write: bool = False) -> lis
     """Run the blocks of a page; return its faults, each a line that names the block."""
     text, faults, session = path.read_text(encoding="utf-8"), [], {"__name__": "__main__"}
     changes: list[tuple[Block, str]] = []
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        Path("data").symlink_to(DATA)
+    with _own_folder():
         for block in blocks_of(text):
             if block.is_long and not with_long:
                 continue
@@ -88,6 +87,22 @@ def run_page(path: Path, *, with_long: bool = False, write: bool = False) -> lis
     if changes:
         path.write_text(text, encoding="utf-8")
     return faults
+
+
+@contextlib.contextmanager
+def _own_folder() -> Iterator[None]:
+    """Work in a new folder with ``data``; modules imported from it are forgotten at the end."""
+    search_path = [*sys.path]
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("data").symlink_to(DATA)
+        try:
+            yield
+        finally:
+            sys.path[:] = search_path
+            files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+            for name, file in files.items():
+                if file is not None and Path(file).resolve().is_relative_to(Path(folder).resolve()):
+                    del sys.modules[name]
 
 
 def _run(block: Block, session: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def test_the_pictures_are_those_that_the_script_draws(tmp_path: Path) -> None:
     assert drawn == {path.name: path.read_text(encoding="utf-8") for path in pictures.FOLDER.iterdir()}
     shown = {Path(link).name for page in PAGES for link in re.findall(r"\(([^)]+\.svg)\)", page.read_text("utf-8"))}
     assert shown == set(drawn)
+
+
+def test_modules_of_a_page_are_forgotten(tmp_path: Path) -> None:
+    page, before = tmp_path / "page.md", [*sys.path]
+    code = "import sys\nsys.path.insert(0, '.')\nopen('mine.py', 'w').close()\nimport mine\n"
+    page.write_text(f"```python\n{code}```\n", encoding="utf-8")
+    assert not blocks.run_page(page)
+    assert "mine" not in sys.modules and sys.path == before
 
 
 def test_a_page_that_shows_something_else_is_a_fault(tmp_path: Path) -> None:
