@@ -95,6 +95,7 @@ def _own_folder() -> Iterator[None]:
     search_path = [*sys.path]
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("data").symlink_to(DATA)
+        sys.path_importer_cache.pop(".", None)  # of another folder
         try:
             yield
         finally:
