@@ -17,10 +17,9 @@ PARSE = Parse(("She", "saw", "<it>"), (2, 0, 2), ("nsubj", "root", "obj"), -0.5,
 
 
 def test_a_notebook_shows_a_parse_as_a_picture() -> None:
-    parse = PARSE
-    svg = parse._repr_svg_()
+    svg = PARSE._repr_svg_()
     drawn = read_drawn(svg)
-    assert svg.startswith("<svg ") and [text for _, text in drawn.words] == list(parse.tokens)
+    assert svg.startswith("<svg ") and [text for _, text in drawn.words] == list(PARSE.tokens)
     assert {arc for arc, _ in drawn.arcs} == {(2, 1), (0, 2), (2, 3)} and drawn.tags == ["PRON", "VERB", "X"]
 
 
@@ -56,7 +55,6 @@ def test_a_parse_as_a_graph_is_its_tree() -> None:
 
 
 def test_a_parse_as_a_frame_has_a_row_a_word() -> None:
-    pytest.importorskip("pandas")
     frame = replace(PARSE, arc_probs=(0.9, 1.0, 0.5)).to_frame()
     assert list(frame.columns) == ["form", "upos", "head", "label", "arc_prob"] and list(frame.index) == [1, 2, 3]
     assert frame.loc[3].tolist() == ["<it>", "X", 2, "obj", 0.5]

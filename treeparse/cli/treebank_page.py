@@ -7,9 +7,10 @@ from heapq import nlargest
 from treeparse.cli.sections import figure_of, section_of, tree_of
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.statistics import TreebankStatistics
+from treeparse.errors import TreeparseError
 from treeparse.pictures.charts import ShareBar, draw_bars
 from treeparse.pictures.page import Figure, Section, figure, html_page, part, sections_html, table
-from treeparse.sentence import EMPTY, Sentence, nonprojective_words, tree_problem
+from treeparse.sentence import EMPTY, Sentence, nonprojective_words
 
 MOST_BARS = 25  # labels or tags
 MOST_DRAWN = 20  # trees of a kind
@@ -67,23 +68,23 @@ def _worth_a_look(
     sentences: Iterator[ConlluSentence], kinds: Mapping[tuple[str, str, str], int]
 ) -> tuple[list[Section], list[Section]]:
     """Draw the trees with the most arcs of a kind that occurs once, and the first with non-projective arcs."""
-    found: list[tuple[int, int, ConlluSentence]] = []
+    found: list[tuple[int, int, Section]] = []
     crossing: list[Section] = []
     for index, sentence in enumerate(sentences):
-        heads = sentence.words.heads
-        if heads is None or tree_problem(heads, single_root=False) is not None:
+        words = sentence.words
+        try:
+            dependents = nonprojective_words(words.heads or ())
+        except TreeparseError:  # no tree
             continue
-        if once := [kind for kind in _kinds(sentence.words) if kinds[kind] == 1]:
-            found = nlargest(MOST_DRAWN, [*found, (len(once), -index, sentence)], key=lambda each: each[:2])
-        if len(crossing) < MOST_DRAWN and (words := nonprojective_words(heads)):
-            names = ", ".join(sentence.words.forms[word - 1] for word in words)
+        if once := [" ".join(kind) for kind in _kinds(words) if kinds[kind] == 1]:
+            rank = len(once), -index
+            if len(found) < MOST_DRAWN or rank > found[-1][:2]:
+                section = _drawn(sentence, index, "; ".join(once))
+                found = nlargest(MOST_DRAWN, [*found, (*rank, section)], key=lambda each: each[:2])
+        if dependents and len(crossing) < MOST_DRAWN:
+            names = ", ".join(words.forms[word - 1] for word in dependents)
             crossing.append(_drawn(sentence, index, f"heads of: {names}"))
-    rare = [_drawn(sentence, -index, _named(sentence.words, kinds)) for _, index, sentence in found]
-    return rare, crossing
-
-
-def _named(words: Sentence, kinds: Mapping[tuple[str, str, str], int]) -> str:
-    return "; ".join(" ".join(kind) for kind in _kinds(words) if kinds[kind] == 1)
+    return [section for *_, section in found], crossing
 
 
 def _drawn(sentence: ConlluSentence, index: int, caption: str) -> Section:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from treeparse.data.conllu import ConlluSentence
 from treeparse.errors import naming_missing_packages
+from treeparse.pictures import Tree
 from treeparse.pictures.notebook import list_in_notebook, tree_in_notebook
 from treeparse.sentence import EMPTY, Sentence
 
@@ -122,7 +123,7 @@ class Parse:
 
     def _repr_svg_(self) -> str:
         """Return a picture of the tree, for notebooks."""
-        return tree_in_notebook(self.tokens, self.heads, self.labels, self.upos)
+        return tree_in_notebook(Tree(self.tokens, self.heads, self.labels, self.upos))
 
 
 def with_parses(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Sentence]:
@@ -157,4 +158,4 @@ class NBestList:
         """Return a picture of the first parses, for notebooks."""
         shown = self.parses[:SHOWN]
         captions = [f"{rank}: log probability {parse.log_prob:.2f}" for rank, parse in enumerate(shown, 1)]
-        return list_in_notebook(self.tokens, [(parse.heads, parse.labels) for parse in shown], captions)
+        return list_in_notebook([Tree(self.tokens, parse.heads, parse.labels) for parse in shown], captions)

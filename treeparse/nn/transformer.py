@@ -48,10 +48,11 @@ class LayerMix(nn.Module):
 class TransformerEncoder(Encoder):
     """Vectors of words pooled from their subwords, a learned vector of the root and, optionally, a BiLSTM over these.
 
-    The encoder reads the features of ``SubwordFeatures``, or the feature
-    ``word_layers`` of a frozen model (`word_layers`). For characters and tags, whose vectors it concatenates with a
-    word's, it reads those of ``LexicalFeatures``; ``sizes`` counts their ids. Initial
-    weights are random. Raises ``TreeparseError`` for an invalid architecture.
+    The encoder reads the features of ``SubwordFeatures``, or the feature ``word_layers`` of a frozen model
+    (`word_layers`). It concatenates the vectors of characters and tags with a word's vector, and reads the features of
+    ``LexicalFeatures`` for them; ``sizes`` counts their ids. Initial weights are random.
+
+    Raises ``TreeparseError`` for an invalid architecture.
     """
 
     factor: float

@@ -19,7 +19,7 @@ from treeparse.trees.parts import Parts, sums_of_parts
 from treeparse.trees.sums import TreeSums
 
 CANCELLING = 1e3  # a score in nats that, as a term of a difference, costs three digits of sixteen
-LARGE_SHIFT = 1e4  # nats by which a log partition may be shifted: it is rounded to 1e-12 there
+LARGE_SHIFT = 1e4  # nats; log partitions are right to 1e-12 below it
 IN_LOGS = 300.0  # expected scores, relative to the best arcs, below which sums are of plain weights
 
 

@@ -99,7 +99,7 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
     faults: list[DataError] = []
     together: dict[str, list[DataError]] = {NO_HEADS: [], NO_LABELS: []}  # reported together, at the end
     sentences = left_out = 0
-    results = scan_conllu(path, None if args.no_trees else TreeCheck(single_root=not args.multi_root, labels=True))
+    results = _scanned(path, args)
 
     def report(new_faults: Sequence[DataError]) -> None:
         faults.extend(new_faults)
@@ -207,8 +207,12 @@ def _total(reports: Sequence[_Report]) -> _Report:
 def _sound_sentences(paths: Sequence[Path], args: argparse.Namespace) -> Iterator[ConlluSentence]:
     """Read the sentences without faults."""
     for path in paths:
-        results = scan_conllu(path, None if args.no_trees else TreeCheck(single_root=not args.multi_root, labels=True))
-        yield from (result for result in results if isinstance(result, ConlluSentence))
+        yield from (result for result in _scanned(path, args) if isinstance(result, ConlluSentence))
+
+
+def _scanned(path: Path, args: argparse.Namespace) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
+    """Read the sentences of a file, or their faults by the command's options."""
+    return scan_conllu(path, None if args.no_trees else TreeCheck(single_root=not args.multi_root, labels=True))
 
 
 def _table(reports: Sequence[_Report]) -> list[str]:

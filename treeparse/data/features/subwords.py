@@ -212,7 +212,7 @@ class SubwordFeatures(Features):
 
 
 class SpelledSubwords(Features):
-    """The features of ``SubwordFeatures``, and those of ``LexicalFeatures`` but its words."""
+    """The features of ``SubwordFeatures``, and all of ``LexicalFeatures`` except words."""
 
     subwords: SubwordFeatures
     lexical: LexicalFeatures
