@@ -122,10 +122,11 @@ class AnyParser(Model):
     ) -> Iterator[Parse]:
         """Yield the parse of each sentence, in order, in memory that does not grow with their number.
 
-        The ``options`` are those of ``parse``. The parses are the same; only the last digits of their numbers may
-        differ, because other sentences share a batch. The method reads and parses ``ahead`` sentences at a time, the
-        next ones in another thread while the caller uses the last ones. An error in reading or parsing is raised after
-        the parses of the earlier sentences, up to the last multiple of ``ahead``.
+        The ``options`` are those of ``parse``. The parses are the same except for rounding, because other sentences
+        share a batch: the last digits of numbers and, rarely, one of two trees that nearly tie. The method reads and
+        parses ``ahead`` sentences at a time, the next ones in another thread while the caller uses the last ones. An
+        error in reading or parsing is raised after the parses of the earlier sentences, up to the last multiple of
+        ``ahead``.
         """
         request = parse_request(default=self.default_decoder, **options)
         if ahead < 1:
