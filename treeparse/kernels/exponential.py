@@ -111,3 +111,14 @@ def weigh_row(builder: Any, total: Any, scores: Any, copy: Any, tops: Any, insid
 def exponentiate_row(builder: Any, row: Any, tops: Any, inside: Any) -> Any:
     """``exponentiate_row(row, at, top, count)``: replace numbers by ``exp(number - top)``; what follows stays."""
     return (builder.select(inside, _exponential(builder, builder.fsub(row, tops)), row),)
+
+
+@over_rows(3, 1, sums=1)
+def weigh_log_row(builder: Any, total: Any, weights: Any, logs: Any, remainders: Any, tops: Any, inside: Any) -> Any:
+    """``weigh_log_row(weights, at, logs, at, remainders, at, top, count)``: ``exp(log - top)``, then 0.
+
+    A log is two numbers, which may be -inf and 0. Returns the sum of the weights.
+    """
+    exponents = builder.fadd(builder.fsub(logs, tops), remainders)
+    weights = builder.select(inside, _exponential(builder, exponents), constant(logs, 0.0))
+    return builder.fadd(total, weights), weights

@@ -128,6 +128,19 @@ def add_rows(builder: Any, total: Any, terms: Any, others: Any, factors: Any, ot
     return (multiply_add(builder, factors, terms, multiply_add(builder, other_factors, others, total)),)
 
 
+@over_rows(3)
+def add_two_rows(builder: Any, target: Any, row: Any, other: Any, inside: Any) -> Any:
+    """``add_two_rows(target, at, row, row_at, other, other_at, count)``: add two rows."""
+    return (builder.fadd(row, other),)
+
+
+@over_rows(2, sums=1)
+def multiply_row(builder: Any, total: Any, row: Any, factors: Any, inside: Any) -> Any:
+    """``multiply_row(row, at, factors, at, count)``: multiply by numbers, which are 0 after it; returns the sum."""
+    product = builder.fmul(row, factors)
+    return builder.fadd(total, product), product
+
+
 @over_rows(1, sums=1)
 def row_sum(builder: Any, total: Any, row: Any, inside: Any) -> Any:
     """``row_sum(row, at, count)``: the sum of a row, without the numbers after it."""

@@ -8,10 +8,13 @@ import numpy as np
 
 from treeparse.kernels.compile import lent_jit, vector_jit, view_jit
 from treeparse.kernels.exponential import exponentiate
+from treeparse.kernels.logspace import precise_sum
 from treeparse.kernels.rows import fill_row, largest_of_row, lower_row, row_sum, scale_row
 from treeparse.kernels.rows import whole as whole_vectors
 
 LARGE = 1e250  # a product whose log is taken before it grows further
+LARGE_SUM = 1e4  # of magnitudes: a smaller sum is right to 1e-12
+LARGE_SCORE = 1e5  # of a sum of parts, which is right to 1e-11 below
 
 
 @view_jit
@@ -30,7 +33,10 @@ def column_maxima(scores, n, top):
             top[j] = scores[i, j] if scores[i, j] > top[j] else top[j]
         for j in range(i + 1, n + 1):
             top[j] = scores[i, j] if scores[i, j] > top[j] else top[j]
-    return range_sum(top, 1, n + 1)
+    size = 0.0
+    for j in range(1, n + 1):
+        size += abs(top[j])
+    return range_sum(top, 1, n + 1) if size < LARGE_SUM else precise_sum(top, 1, n + 1)
 
 
 @vector_jit
@@ -77,12 +83,19 @@ def word_rows(buffer, n):
 
 
 @lent_jit
+def add_tops(score, top):
+    """Return the sum of an arc's score and its other parts' largest one; NaN if large numbers cancel."""
+    total = score + top
+    return np.nan if LARGE_SCORE < abs(top) < np.inf and abs(total) < abs(top) else total
+
+
+@lent_jit
 def weigh_words(w, n):
     """Turn the log weights of ``word_rows`` into weights that sum to 1 for every word; node 0 has no head.
 
-    Returns the log of the product of what they were divided by, -inf if some word has no arc. All words take a step
-    before any takes the next, so that the processor does not wait, and are multiplied: to divide them takes as long as
-    all else.
+    Returns the log of the product of what they were divided by, -inf if some word has no arc, and NaN if a best arc's
+    score has lost digits (``add_tops``). All words take a step before any takes the next, so that the processor does
+    not wait, and are multiplied: to divide them takes as long as all else.
     """
     width, log_scale, product = w.shape[1], 0.0, 1.0
     size = (n + 1) * width
@@ -90,7 +103,9 @@ def weigh_words(w, n):
     for at in range(width, size, width):
         top = largest_of_row(w, at, n + 1)
         if top == -np.inf:
-            return top
+            return row_sum(w, at, n + 1)
+        if abs(top) > LARGE_SCORE:
+            return np.nan
         lower_row(w, at, top, n + 1)
         log_scale += top
     exponentiate(w.reshape(w.size)[width:size])

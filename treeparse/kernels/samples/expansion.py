@@ -95,7 +95,7 @@ def fill_stages(scores, n, single_root, memory):
         weight, root_word = linear_item(scores, n, single_root, matrices, vectors)
         in_logs = np.isnan(weight)
         if in_logs:
-            weight, root_word = log_item(scores, n, single_root, False, matrices, vectors)
+            weight, root_word = log_item(scores, n, single_root, matrices, vectors)
     if weight > -np.inf:
         _fill_shares(tables, root_word, in_logs, vectors[1])
         if single_root:

@@ -53,15 +53,15 @@ def _sample(start, stop, lengths, scores, seeds, single_root, heads):
         n = lengths[b]
         if column_maxima(scores[b], n, top) == -np.inf:
             continue
-        charts = np.empty((logs.CHARTS, 1, n + 1, n + 1))
+        charts = np.empty((logs.CHARTS, n + 1, n + 1))
         in_logs = not _fill_plain(scores[b], n, single_root, top, new_charts(buffer, n), lines, charts)
         if in_logs:
-            logs.load(scores[b], scores[b], n, top, charts[logs.WEIGHTS])
+            logs.load(scores[b], n, top, charts[logs.WEIGHTS])
             logs.inside(charts, n, single_root, lines[0])
-            if charts[FULL, 0, 0, n] == -np.inf:
+            if charts[FULL, 0, n] == -np.inf:
                 continue
         for sample in range(heads.shape[1]):
-            _draw_tree(charts[:, 0], n, in_logs, new_stream(seeds[b], sample), stack, lines[0], heads[b, sample])
+            _draw_tree(charts, n, in_logs, new_stream(seeds[b], sample), stack, lines[0], heads[b, sample])
 
 
 @jit
@@ -71,7 +71,7 @@ def _fill_plain(scores, n, single_root, top, plain, lines, charts):
     divide_by_sums(plain[WEIGHTS], n)
     if not inside(plain, n, single_root, lines) > SAFE:
         return False
-    full, full_t, arc = charts[FULL, 0], charts[FULL_T, 0], charts[ARC, 0]
+    full, full_t, arc = charts[FULL], charts[FULL_T], charts[ARC]
     for j in range(n + 1):
         full[j, j] = full_t[j, j] = 1.0
         for i in range(j):

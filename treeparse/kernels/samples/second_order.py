@@ -65,7 +65,7 @@ def _fill(sentence, memory, logs):
     """Fill the logs of all spans, up to what all splits of a span share; return whether plain weights are safe."""
     n, width = sentence.words, with_siblings.row_width(sentence.words)
     fixed = n, sentence.single_root
-    if with_siblings.load(sentence.arcs, sentence.siblings, *fixed, memory) == -np.inf:
+    if not with_siblings.load(sentence.arcs, sentence.siblings, *fixed, memory) > -np.inf:
         return False
     weights = with_siblings.weights_of(memory, n)
     if not with_siblings.inside(memory.charts, weights, memory.packed, *fixed) > SAFE:
@@ -82,7 +82,7 @@ def _fill_all(sentence, memory, logs):
     """Do the same with grandparents."""
     fixed = sentence.words, sentence.single_root
     scale = with_grandparents.load(sentence.arcs, sentence.siblings, sentence.grandparents, *fixed, memory)
-    if scale == -np.inf:
+    if not scale > -np.inf:
         return False
     weights = with_grandparents.weights_of(memory, sentence.words), memory.siblings, memory.grandparents
     if not with_grandparents.inside(memory.charts, *weights, memory.allowed, *fixed) > SAFE:

@@ -9,8 +9,9 @@ With a single root, node 0 counts as a head of the last word only. Where no othe
 the root's arcs to the words before ``k`` go: ``k`` is the *root word*, and elimination continues as for many roots.
 
 Matrices are dependent-major here: ``w[j, i]`` is the weight of the arc ``i -> j`` and node 0 the root, so that every
-inner loop runs over contiguous heads. Entries ``w[j, j]`` are written and never read. With plain weights, ``words`` has
-the loops and ``panels`` the products that take most of their work in long sentences; ``item`` has the loops in logs.
+inner loop runs over contiguous heads. Entries ``w[j, j]`` are written and never read. ``words`` has the loops and
+``panels`` the products that take most of their work in long sentences. Items whose plain weights are not safe, because
+they under- or overflow, are done by ``elimination_in_logs``.
 """
 
 from typing import NamedTuple
@@ -19,18 +20,19 @@ import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray, aligned
 from treeparse.kernels.compile import jit, part_jit
-from treeparse.kernels.sums import item, panels
+from treeparse.kernels.sums import panels
+from treeparse.kernels.sums.elimination_in_logs import sum_in_logs, with_remainders
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima
 
 PANEL_LENGTH = 44  # words from which on panels are faster
-NO_TREE, WORDS, PANELS, LOGS = range(4)  # ways in which an item was computed: WORDS is one panel, PANELS several
+NO_TREE, WORDS, PANELS, LOGS = range(4)  # ways in which an item is computed: WORDS is one panel, PANELS several
 
 
 class Eliminated(NamedTuple):
     """The elimination of a batch, from which products with the Hessian start; of no items where it is not stored."""
 
-    matrices: FloatArray  # (B, 3, entries) weights, eliminated and original, and adjoints; in logs for the way LOGS
+    matrices: FloatArray  # (B, 3, entries) weights, eliminated and original, and adjoints; of no use for the way LOGS
     pivots: FloatArray  # (B, n+1)
     ways: IntArray  # (B, 2) and the root word
 
@@ -47,8 +49,9 @@ def log_partition(
     Items of ``panels_from`` words or more are eliminated in panels.
     """
     log_z = np.empty(len(lengths))
-    arguments = scores, single_root, panels_from, False, log_z, NO_MARGINALS, NOT_STORED
+    arguments = scores, single_root, panels_from, log_z, NO_MARGINALS, NOT_STORED
     run_batch(_sum_trees, lambda n: n**3 / 3, lengths, *arguments, threads=threads)
+    _repeat_in_logs(scores, lengths, log_z, None, single_root, threads)
     return log_z
 
 
@@ -57,8 +60,9 @@ def log_partition_and_marginals(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree."""
     log_z, marginals = np.empty(len(lengths)), np.empty_like(scores)
-    arguments = scores, single_root, panels_from, False, log_z, marginals, NOT_STORED
+    arguments = scores, single_root, panels_from, log_z, marginals, NOT_STORED
     run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
+    _repeat_in_logs(scores, lengths, log_z, marginals, single_root, threads)
     return log_z, marginals
 
 
@@ -68,19 +72,38 @@ def log_partition_marginals_and_elimination(
     """Return ``log_partition_and_marginals`` and the elimination that ``hessian_vector_product`` can start from."""
     log_z, marginals = np.empty(len(lengths)), np.empty_like(scores)
     eliminated = _empty_elimination(scores)
-    arguments = scores, single_root, panels_from, False, log_z, marginals, eliminated
+    arguments = scores, single_root, panels_from, log_z, marginals, eliminated
     run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
+    _repeat_in_logs(scores, lengths, log_z, marginals, single_root, threads)
     return log_z, marginals, eliminated
 
 
 def eliminate(
-    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int, panels_from: int, in_logs: bool = False
+    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int, panels_from: int
 ) -> Eliminated:
-    """Return the elimination of a batch alone; ``in_logs`` if plain weights turned out not to be safe."""
+    """Return the elimination of a batch alone."""
     eliminated = _empty_elimination(scores)
-    arguments = scores, single_root, panels_from, in_logs, np.empty(len(lengths)), NO_MARGINALS, eliminated
+    arguments = scores, single_root, panels_from, np.empty(len(lengths)), NO_MARGINALS, eliminated
     run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
     return eliminated
+
+
+def _repeat_in_logs(
+    scores: FloatArray,
+    lengths: IntArray,
+    log_z: FloatArray,
+    marginals: FloatArray | None,
+    single_root: bool,
+    threads: int,
+) -> None:
+    """Replace what is NaN, because plain weights were not safe."""
+    items = np.isnan(log_z).nonzero()[0]
+    if len(items):
+        options = {"differentiate": marginals is not None, "single_root": single_root, "threads": threads}
+        sums = sum_in_logs(with_remainders(scores[items]), lengths[items], **options)
+        log_z[items] = sums.log_z[0]
+        if marginals is not None:
+            marginals[items] = sums.marginals
 
 
 def _empty_elimination(scores: FloatArray) -> Eliminated:
@@ -90,7 +113,7 @@ def _empty_elimination(scores: FloatArray) -> Eliminated:
 
 
 @jit
-def _sum_trees(start, stop, lengths, scores, single_root, panels_from, in_logs, log_z, marginals, eliminated):
+def _sum_trees(start, stop, lengths, scores, single_root, panels_from, log_z, marginals, eliminated):
     size = scores.shape[1]
     keep, store = len(eliminated.ways) > 0, marginals.shape[1] > 0
     memory, pivots = np.empty((3, 0 if keep else panels.matrix_entries(size - 1))), np.empty(size)
@@ -100,7 +123,7 @@ def _sum_trees(start, stop, lengths, scores, single_root, panels_from, in_logs, 
         matrices = eliminated.matrices[b] if keep else memory
         pivots = eliminated.pivots[b] if keep else pivots
         log_z[b], way, root_word = _sum_item(
-            scores[b], n, single_root, panels_from, in_logs, keep or store, matrices, pivots, vectors, panel
+            scores[b], n, single_root, panels_from, keep or store, matrices, pivots, vectors, panel
         )
         if keep:
             eliminated.ways[b, 0], eliminated.ways[b, 1] = way, root_word
@@ -109,8 +132,8 @@ def _sum_trees(start, stop, lengths, scores, single_root, panels_from, in_logs, 
 
 
 @part_jit
-def _sum_item(scores, n, single_root, panels_from, in_logs, with_adjoint, memory, pivots, vectors, panel):
-    """Return the log partition of one item, the way in which it was computed, and the root word.
+def _sum_item(scores, n, single_root, panels_from, with_adjoint, memory, pivots, vectors, panel):
+    """Return the log partition of one item, NaN for the way LOGS, the way to compute it, and the root word.
 
     ``memory`` takes three matrices: eliminated weights, original weights and, ``with_adjoint``, the adjoint.
     """
@@ -118,14 +141,10 @@ def _sum_item(scores, n, single_root, panels_from, in_logs, with_adjoint, memory
     if shift == -np.inf:
         return shift, NO_TREE, 0
     lines, matrices = (vectors[0], pivots, vectors[1]), matrices_of(memory, n)
-    way, weight, root_word = PANELS if n >= panels_from else WORDS, np.nan, 0
-    if not in_logs:
-        weight, root_word = panels.linear_item(
-            scores, n, single_root, with_adjoint, way == PANELS, matrices, lines, panel
-        )
+    way = PANELS if n >= panels_from else WORDS
+    weight, root_word = panels.linear_item(scores, n, single_root, with_adjoint, way == PANELS, matrices, lines, panel)
     if np.isnan(weight):
-        way = LOGS
-        weight, root_word = item.log_item(scores, n, single_root, with_adjoint, matrices, lines)
+        return weight, LOGS, root_word
     return shift + weight, way if weight > -np.inf else NO_TREE, root_word
 
 
@@ -142,18 +161,3 @@ def _store(n, way, memory, panel, marginals):
         marginals[:] = 0.0
     if way in (WORDS, PANELS):
         panels.store_marginals(n, matrices_of(memory, n), panel.lines, marginals)
-    elif way == LOGS:
-        _store_log_marginals(n, matrices_of(memory, n), marginals)
-
-
-@jit
-def _store_log_marginals(n, matrices, marginals):
-    """Fill the marginals of one item from logs. Columns are normalised, to remove common rounding."""
-    _, original, adjoint = matrices
-    for j in range(1, n + 1):
-        total = 0.0
-        for i in range(n + 1):
-            marginals[i, j] = np.exp(adjoint[j, i] + original[j, i])
-            total += marginals[i, j]
-        for i in range(n + 1):
-            marginals[i, j] /= total

@@ -46,7 +46,7 @@ from treeparse.kernels.sums.siblings import MIN_SCALE, with_tangent
 from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, multiply_add
-from treeparse.kernels.weights import square, weigh_words, word_rows
+from treeparse.kernels.weights import add_tops, square, weigh_words, word_rows
 
 CHARTS = 2 * KINDS  # of spans and of their derivatives, as in ``spans``
 LOWEST_TOP = -1e308  # in the place of -inf, whose difference to itself is no number
@@ -163,7 +163,7 @@ def weights_of(memory, n):
 
 @jit
 def load(arcs, siblings, grandparents, n, single_root, memory):
-    """Fill all weights; return the log of what they are divided by in a tree, -inf if some word has no arc."""
+    """Fill all weights; return the log of what they are divided by in a tree, as ``weigh_words`` does."""
     w = weights_of(memory, n)
     find_allowed(arcs, n, memory.allowed)
     of_siblings.load_siblings(arcs, siblings, n, single_root, w, memory.siblings)
@@ -191,7 +191,7 @@ def _load_grandparents(grandparents, n, log_w, weights):
                 copy_short(weights, at, grandparents, source, i)
                 copy_short(weights, at + j + 1, grandparents, source + j + 1, n - j)
                 top = largest_of_row(weights, at, width)
-                log_w[d, h] += top
+                log_w[d, h] = add_tops(log_w[d, h], top)
             exponentiate_row(weights, at, max(top, LOWEST_TOP), width)
 
 
@@ -215,7 +215,7 @@ def _sum_trees(
     for b in range(start, stop):
         n = lengths[b]
         log_z[b] = load(arcs[b], siblings[b], grandparents[b], n, single_root, memory)
-        if log_z[b] == -np.inf:
+        if not log_z[b] > -np.inf:
             continue
         w = weights_of(memory, n)
         total = inside(charts, w, packed, weights, memory.allowed, n, single_root)
@@ -250,7 +250,9 @@ def _multiply(
     of_grandparents = np.empty(len(memory.grandparents), np.complex128)
     for b in range(start, stop):
         n = lengths[b]
-        if load(arcs[b], siblings[b], grandparents[b], n, single_root, memory) == -np.inf:
+        log_scale = load(arcs[b], siblings[b], grandparents[b], n, single_root, memory)
+        in_logs[b] = np.isnan(log_scale)
+        if not log_scale > -np.inf:
             continue
         w = square(weights, n)
         vectors = arc_vectors[b], sibling_vectors[b], grandparent_vectors[b]

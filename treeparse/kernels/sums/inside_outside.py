@@ -19,7 +19,8 @@ A product with the Hessian is the derivative of the marginals along a vector v, 
 real parts, which themselves change by no more than rounding.
 
 Weights are scaled so that each column sums to 1. No span's weight is then above 1, and a cell loses 1e-308 at most by
-underflow: where Z is above ``SAFE``, no more than 1e-28 of any probability. Otherwise the item is done in logs.
+underflow: where Z is above ``SAFE``, no more than 1e-28 of any probability. Otherwise the item is done in logs, by
+``spans_in_logs``.
 
 Spans from i to j are at ``[j, i]``. Rows are filled from the right to the left. As soon as the weight of a span is
 known, it is combined with all spans that end where it begins, so every inner loop runs over
@@ -31,8 +32,9 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import jit, vector_jit
 from treeparse.kernels.exponential import exponentiate
-from treeparse.kernels.sums.hessian import load_vectors
-from treeparse.kernels.sums.inside_outside_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, log_item
+from treeparse.kernels.sums import inside_outside_logs
+from treeparse.kernels.sums.hessian import centred, load_vectors, rescaled
+from treeparse.kernels.sums.spans_in_logs import LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import LARGE, column_maxima, load_log_weights, range_sum, square
 
@@ -44,9 +46,11 @@ WEIGHTS, RIGHT, LEFT, RIGHT_ARC, LEFT_ARC, OUTER_RIGHT, OUTER_LEFT, OUTER_RIGHT_
 
 def log_partition(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> FloatArray:
     """Return the log of the summed weight of all projective trees, ``(B, n+1, n+1) -> (B,)``; -inf without a tree."""
-    log_z, no_result = np.empty(len(lengths)), np.empty((1, 0, 0))
-    arguments = lengths, scores, single_root, LOG_PARTITION, log_z, no_result
+    log_z = np.empty(len(lengths))
+    arguments = lengths, scores, single_root, log_z, scores[:0]
     run_batch(_sum_trees, lambda n: n**3 / 2, *arguments, threads=threads)
+    batch, options = ((scores,), lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
+    sum_items(*batch, LOG_PARTITION, log_z, **options)
     return log_z
 
 
@@ -55,8 +59,10 @@ def log_partition_and_marginals(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree."""
     log_z, marginals = np.empty(len(lengths)), np.zeros_like(scores)
-    arguments = lengths, scores, single_root, MARGINALS, log_z, marginals
+    arguments = lengths, scores, single_root, log_z, marginals
     run_batch(_sum_trees, lambda n: 1.5 * n**3, *arguments, threads=threads)
+    batch, options = ((scores,), lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
+    sum_items(*batch, MARGINALS, log_z, (marginals,), **options)
     return log_z, marginals
 
 
@@ -67,8 +73,7 @@ def log_marginals(scores: FloatArray, lengths: IntArray, *, single_root: bool, t
     summed largest magnitudes of the words' scores. Where there is no tree at all, everything is -inf.
     """
     logs = np.full_like(scores, -np.inf)
-    arguments = lengths, scores, single_root, LOG_MARGINALS, np.empty(len(lengths)), logs
-    run_batch(_sum_trees, lambda n: 20 * n**3, *arguments, threads=threads)
+    run_batch(_fill_logs, lambda n: 20 * n**3, lengths, scores, single_root, logs, threads=threads)
     return logs
 
 
@@ -79,13 +84,21 @@ def hessian_vector_product(
 
     Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there.
     """
-    product = np.zeros_like(scores)
-    run_batch(_multiply, lambda n: 5 * n**3, lengths, scores, vectors, single_root, product, threads=threads)
+    product, in_logs = np.zeros_like(scores), np.zeros(len(lengths), np.bool_)
+    arguments = lengths, scores, vectors, single_root, in_logs, product
+    run_batch(_multiply, lambda n: 5 * n**3, *arguments, threads=threads)
+    items = in_logs.nonzero()[0]
+    if len(items):
+        values, scales = centred(scores, lengths, vectors, threads)
+        options = {"single_root": single_root, "threads": threads}
+        sum_items((scores,), lengths, items, PRODUCT, np.empty(len(lengths)), (product,), (values,), **options)
+        product[items] = rescaled(product[items], scales[items])
     return product
 
 
 @jit
-def _sum_trees(start, stop, lengths, scores, single_root, quantity, log_z, result):
+def _sum_trees(start, stop, lengths, scores, single_root, log_z, marginals):
+    """Store the log partition, NaN where plain weights are not safe, and marginals where there is room for them."""
     size = scores.shape[1]
     buffer, lines, top = np.empty(CHARTS * size * size), np.empty((3, size)), np.empty(size)
     for b in range(start, stop):
@@ -94,22 +107,25 @@ def _sum_trees(start, stop, lengths, scores, single_root, quantity, log_z, resul
         if log_z[b] == -np.inf:
             continue
         charts = new_charts(buffer, n)
-        total = log_sums = 0.0
-        if quantity != LOG_MARGINALS:
-            load_scaled_weights(scores[b], n, top, charts[WEIGHTS])
-            log_sums = divide_by_sums(charts[WEIGHTS], n)
-            total = inside(charts, n, single_root, lines)
-        if total > SAFE:
-            log_z[b] += log_sums + np.log(total)
-            if quantity == MARGINALS:
-                _outside(charts, n, single_root, lines)
-                _store(charts, n, 1.0, result[b])
-        else:
-            log_z[b] += log_item(scores[b], scores[b], n, single_root, quantity, top, result[b : b + 1])
+        load_scaled_weights(scores[b], n, top, charts[WEIGHTS])
+        log_sums = divide_by_sums(charts[WEIGHTS], n)
+        total = inside(charts, n, single_root, lines)
+        log_z[b] += log_sums + np.log(total) if total > SAFE else np.nan
+        if total > SAFE and len(marginals) > 0:
+            _outside(charts, n, single_root, lines)
+            _store(charts, n, 1.0, marginals[b])
 
 
 @jit
-def _multiply(start, stop, lengths, scores, vectors, single_root, product):
+def _fill_logs(start, stop, lengths, scores, single_root, logs):
+    top = np.empty(scores.shape[1])
+    for b in range(start, stop):
+        if column_maxima(scores[b], lengths[b], top) > -np.inf:
+            inside_outside_logs.fill_log_marginals(scores[b], lengths[b], single_root, top, logs[b])
+
+
+@jit
+def _multiply(start, stop, lengths, scores, vectors, single_root, in_logs, product):
     size = scores.shape[1]
     buffer, lines = np.empty(CHARTS * size * size, np.complex128), np.empty((3, size), np.complex128)
     real, top = np.empty((2, size * size)), np.empty(size)
@@ -127,14 +143,13 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
         for j in range(1, n + 1):
             for i in range(n + 1):
                 charts[WEIGHTS, j, i] += 1j * (STEP * v[j, i] * w[j, i])
-        if inside(charts, n, single_root, lines).real > SAFE:
+        in_logs[b] = not inside(charts, n, single_root, lines).real > SAFE
+        if not in_logs[b]:
             _outside(charts, n, single_root, lines)
             _store(charts.imag, n, 1.0 / STEP, product[b])
             for j in range(size):
                 for i in range(size):
                     product[b, j, i] *= scale
-        else:
-            log_item(scores[b], vectors[b], n, single_root, PRODUCT, top, product[b : b + 1])
 
 
 @jit

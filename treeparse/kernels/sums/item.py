@@ -1,7 +1,7 @@
 """Elimination of a sentence's words, one after the other, in square matrices; see ``elimination``.
 
-In logs, with its reverse, for items that under- or overflow; and with plain weights, for draws and ``conditionals``.
-Sums with plain weights are in ``panels``.
+For draws and ``conditionals``; in logs for items that under- or overflow. Sums are in ``panels`` and
+``elimination_in_logs``.
 """
 
 import math
@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from treeparse.kernels.compile import lent_jit, vector_jit
-from treeparse.kernels.logspace import log_add, log_add_number, log_sum
+from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.weights import load_log_weights, load_weights, range_sum
 
 NO_TREE = -1  # as a root word
@@ -36,12 +36,9 @@ def linear_item(scores, n, single_root, matrices, vectors):
 
 
 @lent_jit
-def log_item(scores, n, single_root, with_adjoint, matrices, vectors):
-    """Do ``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree.
-
-    ``with_adjoint``, the third matrix takes the logs of the derivatives of log Z' in the weights.
-    """
-    w, original, adjoint = matrices
+def log_item(scores, n, single_root, matrices, vectors):
+    """Do ``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree."""
+    w, original, _ = matrices
     top, pivots, row = vectors
     load_log_weights(scores, n, top, w, original)
     root_word = eliminate_log(w, n, 0, 1 if single_root else n + 1, pivots, row)
@@ -50,8 +47,6 @@ def log_item(scores, n, single_root, with_adjoint, matrices, vectors):
     weight = 0.0
     for k in range(n, 0, -1):
         weight += pivots[k]
-    if with_adjoint:
-        _differentiate_log(w, n, root_word, pivots, row, adjoint)
     return weight, root_word
 
 
@@ -66,14 +61,6 @@ def fill_root(matrix, k, value):
     """Set the entries of the root's arcs to the words before ``k``."""
     for j in range(1, k):
         matrix[j, 0] = value
-
-
-@lent_jit
-def clamp(x, limit):
-    """Return ``x`` if it is NaN or within the limit, otherwise the limit with its sign."""
-    if x > limit:
-        return limit
-    return -limit if x < -limit else x
 
 
 @vector_jit
@@ -138,31 +125,3 @@ def eliminate_log(w, n, remaining, root_word, pivots, row):
                 for i in range(k):
                     w[j, i] = log_add(w[j, i], through + row[i])
     return root_word
-
-
-@lent_jit
-def _differentiate_log(w, n, root_word, pivots, gradient, adjoint):
-    """Fill ``adjoint`` with the log of the derivative of log Z' in every weight: the reverse of ``eliminate_log``.
-
-    ``gradient`` is working memory. No derivative is negative.
-    """
-    for k in range(1, n + 1):
-        row = w[k]
-        for i in range(k):
-            gradient[i] = -np.inf
-        dependents = 0.0
-        for j in range(1, k):
-            through = w[j, k]
-            total = -np.inf
-            for i in range(k):
-                total = log_add(total, adjoint[j, i] + row[i])
-                gradient[i] = log_add(gradient[i], adjoint[j, i] + through)
-            adjoint[j, k] = total
-            dependents += np.exp(total + through)
-        first = first_head(k, root_word)
-        for i in range(k):
-            remainder = 1.0 - dependents if i >= first else 0.0
-            adjoint[k, i] = log_add_number(gradient[i], remainder) - pivots[k]
-        adjoint[k, k] = -np.inf
-        if k == root_word:
-            fill_root(adjoint, k, -np.inf)

@@ -34,7 +34,7 @@ from treeparse.kernels.sums.inside_outside import SAFE, STEP
 from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, constant, multiply_add
-from treeparse.kernels.weights import square, weigh_words, word_rows
+from treeparse.kernels.weights import add_tops, square, weigh_words, word_rows
 
 CHARTS = 8
 FULL, ARC, MID, FULL_T, OUTER_FULL, OUTER_ARC, OUTER_MID, OUTER_FULL_T = range(CHARTS)  # begins as in ``spans``
@@ -127,7 +127,7 @@ def weights_of(memory, n):
 
 @jit
 def load(arcs, siblings, n, single_root, memory):
-    """Fill all weights; return the log of what they are divided by in a tree, -inf if some word has no arc."""
+    """Fill all weights; return the log of what they are divided by in a tree, as ``weigh_words`` does."""
     w = weights_of(memory, n)
     load_siblings(arcs, siblings, n, single_root, w, memory.packed)
     return weigh_words(w, n)
@@ -141,7 +141,7 @@ def _sum_trees(start, stop, lengths, arcs, siblings, single_root, log_z, arc_res
     for b in range(start, stop):
         n = lengths[b]
         log_z[b] = load(arcs[b], siblings[b], n, single_root, memory)
-        if log_z[b] == -np.inf:
+        if not log_z[b] > -np.inf:
             continue
         w = weights_of(memory, n)
         total = inside(charts, w, packed, n, single_root)
@@ -171,7 +171,9 @@ def _multiply(
     weights = np.empty(size * size, np.complex128)
     for b in range(start, stop):
         n = lengths[b]
-        if load(arcs[b], siblings[b], n, single_root, memory) == -np.inf:
+        log_scale = load(arcs[b], siblings[b], n, single_root, memory)
+        in_logs[b] = np.isnan(log_scale)
+        if not log_scale > -np.inf:
             continue
         w = square(weights, n)
         vectors = arc_vectors[b], sibling_vectors[b]
@@ -214,20 +216,22 @@ def load_siblings(arcs, siblings, n, single_root, log_w, packed):
             j = i + count
             if count == 1:
                 if i > 0:
-                    log_w[i, j] = arcs[j, i] + _only(siblings[j, i, j], packed, at)
+                    log_w[i, j] = add_tops(arcs[j, i], _only(siblings[j, i, j], packed, at))
                     at += 1
-                log_w[j, i] = arcs[i, j] + _only(siblings[i, j, i], packed, at)
+                log_w[j, i] = add_tops(arcs[i, j], _only(siblings[i, j, i], packed, at))
                 at += 1
                 continue
             if i > 0:
                 source = (j * nodes + i) * nodes + i + 1
-                log_w[i, j] = arcs[j, i] + copy_below_max(packed, at, siblings, source, count)
+                log_w[i, j] = add_tops(arcs[j, i], copy_below_max(packed, at, siblings, source, count))
                 at += count
             if i == 0 and single_root:
                 packed[at : at + count] = -np.inf
-                log_w[j, i] = arcs[i, j] + _only(siblings[i, j, i], packed, at)
+                log_w[j, i] = add_tops(arcs[i, j], _only(siblings[i, j, i], packed, at))
             else:
-                log_w[j, i] = arcs[i, j] + copy_below_max(packed, at, siblings, (i * nodes + j) * nodes + i, count)
+                log_w[j, i] = add_tops(
+                    arcs[i, j], copy_below_max(packed, at, siblings, (i * nodes + j) * nodes + i, count)
+                )
             at += count
     exponentiate(packed[: packed_size(n) - LANES])
 

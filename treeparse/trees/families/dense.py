@@ -2,7 +2,8 @@
 
 The elimination of ``treeparse.kernels.sums.elimination`` ([GTH]), head-major and without permutation: n steps, each a
 rank-1 update. Step ``k`` reads row and column ``k``, which later steps do not change, so the reverse loop needs no
-further storage. The only device sync is the test whether items must be computed again in log space.
+further storage. Items whose plain weights are not safe are done by the CPU's kernels; the test whether there are some
+is the only device sync.
 
 Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)``, and record nothing for autograd.
 """
@@ -10,23 +11,35 @@ Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)``, and 
 import torch
 from torch import Tensor
 
+from treeparse.kernels.sums import elimination, hessian
 from treeparse.kernels.sums.item import LINEAR_LIMIT
-from treeparse.trees.families.dense_arithmetic import Arcs, Log, LogDual, Plain, PlainDual, shifted_log_weights
+from treeparse.trees.families.arrays import run
+from treeparse.trees.families.dense_arithmetic import Arcs, Plain, PlainDual, finite, shifted_log_weights
+
+COARSE = 1024.0  # sums of multiples are exact
 
 
 @torch.no_grad()
 def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool) -> Tensor:
     """Return the log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
-    arcs, shift = _prepare(scores, lengths)
-    return shift + _solve(arcs, Plain, Log, single_root, differentiate=False)[0]
+    arcs, top = _prepare(scores, lengths)
+    log_z, _, unsafe = _solve(Plain(arcs), single_root, differentiate=False)
+    log_z = _add_tops(log_z, top)
+    if len(unsafe):
+        log_z[unsafe] = run(elimination.log_partition, scores[unsafe], lengths[unsafe], single_root=single_root)
+    return log_z
 
 
 @torch.no_grad()
 def log_partition_and_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool) -> tuple[Tensor, Tensor]:
     """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without any tree."""
-    arcs, shift = _prepare(scores, lengths)
-    log_z, marginals = _solve(arcs, Plain, Log, single_root)
-    return shift + log_z, marginals
+    arcs, top = _prepare(scores, lengths)
+    log_z, marginals, unsafe = _solve(Plain(arcs), single_root)
+    log_z = _add_tops(log_z, top)
+    if len(unsafe):
+        again = elimination.log_partition_and_marginals, scores[unsafe], lengths[unsafe]
+        log_z[unsafe], marginals[unsafe] = run(*again, single_root=single_root)
+    return log_z, marginals
 
 
 @torch.no_grad()
@@ -37,11 +50,15 @@ def hessian_vector_product(scores: Tensor, lengths: Tensor, vectors: Tensor, *, 
     there is no tree.
     """
     arcs, _ = _prepare(scores, lengths, vectors)
-    return _solve(arcs, PlainDual, LogDual, single_root)[1]
+    _, product, unsafe = _solve(PlainDual(arcs), single_root)
+    if len(unsafe):
+        again = hessian.hessian_vector_product, scores[unsafe], lengths[unsafe], vectors[unsafe].double()
+        product[unsafe] = run(*again, single_root=single_root)
+    return product
 
 
 def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> tuple[Arcs, Tensor]:
-    """Return arcs, and the sum ``(B,)`` of the maxima subtracted from their columns; -inf if a word has no arc."""
+    """Return arcs, and the maxima ``(B, n)`` subtracted from their columns; -inf if a word has no arc."""
     real, log_weights, top = shifted_log_weights(scores, lengths)
     weights = log_weights.exp()
     if vectors is None:
@@ -51,33 +68,29 @@ def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> 
         direction = torch.where(real, vectors, 0.0)
         mean = (weights * direction).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
         direction = torch.where(real, direction - mean, 0.0)
-    return Arcs(real, log_weights, weights, direction), top[:, 1:].sum(-1)
+    return Arcs(real, weights, direction), top[:, 1:]
 
 
-def _solve(
-    arcs: Arcs, linear: type[Plain], logarithmic: type[Log], single_root: bool, differentiate: bool = True
-) -> tuple[Tensor, Tensor]:
-    """Return log Z and a value for every arc: by plain weights where that is safe, otherwise in log space."""
-    log_z, values = _run(linear(arcs), single_root, differentiate)
-    sums = arcs.weights.sum(1)[:, 1:]
+def _add_tops(log_z: Tensor, top: Tensor) -> Tensor:
+    """Add the maxima of columns to log partitions; large ones may cancel, so their whole thousands are added alone."""
+    coarse = (finite(top) / COARSE).round() * COARSE
+    return coarse.sum(-1) + ((top - coarse).sum(-1) + log_z)
+
+
+def _solve(arithmetic: Plain, single_root: bool, differentiate: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log Z, a value for every arc, and the items ``(I,)`` for which plain weights are not safe."""
+    log_z, values = _run(arithmetic, single_root, differentiate)
+    sums = arithmetic.arcs.weights.sum(1)[:, 1:]
     safe = (log_z - sums.log().sum(-1) >= LINEAR_LIMIT) & (log_z < torch.inf) & values.sum((1, 2)).isfinite()
-    again = (~safe & (sums > 0.0).all(-1)).nonzero().squeeze(-1)
-    log_z = torch.where(safe, log_z, -torch.inf)
-    values = torch.where(safe[:, None, None], values, 0.0)
-    if len(again):
-        selected = Arcs(*(tensor.index_select(0, again) for tensor in arcs))
-        selected_log_z, selected_values = _run(logarithmic(selected), single_root, differentiate)
-        exist = (selected_log_z > -torch.inf)[:, None, None]
-        log_z.index_copy_(0, again, selected_log_z)
-        values.index_copy_(0, again, torch.where(exist, selected_values, 0.0))
-    return log_z, values
+    unsafe = (~safe & (sums > 0.0).all(-1)).nonzero().squeeze(-1)
+    return torch.where(safe, log_z, -torch.inf), torch.where(safe[:, None, None], values, 0.0), unsafe
 
 
 def _run(arithmetic: Plain, single_root: bool, differentiate: bool) -> tuple[Tensor, Tensor]:
-    """Return log Z and arc values with one kind of numbers; they may not be finite where that kind is not safe."""
+    """Return log Z and arc values; they may not be finite where plain weights are not safe."""
     w = arithmetic.load()
     rooted = _eliminate(arithmetic, w, single_root)
-    log_z = arithmetic.log(w.diagonal(dim1=-2, dim2=-1)[..., 1:]).sum(-1)
+    log_z = arithmetic.values(w).diagonal(dim1=-2, dim2=-1)[..., 1:].log().sum(-1)
     if not differentiate:
         return log_z, log_z.new_empty(len(log_z), 0, 0)
     adjoint = _differentiate(arithmetic, w, rooted)
@@ -100,9 +113,9 @@ def _eliminate(arithmetic: Plain, w: Tensor, single_root: bool) -> list[Tensor]:
         pivot = arithmetic.total(column)
         if single_root:
             from_words = arithmetic.total(column[..., 1:])
-            rooted[k] = rooted[k + 1] | arithmetic.vanish(from_words)
+            rooted[k] = rooted[k + 1] | (arithmetic.values(from_words) == 0.0)
             pivot = torch.where(rooted[k], pivot, from_words)
-            arithmetic.clear_(rows[0][..., :k], (rooted[k] ^ rooted[k + 1]).unsqueeze(-1))
+            rows[0][..., :k].masked_fill_((rooted[k] ^ rooted[k + 1]).unsqueeze(-1), 0.0)
         column.copy_(arithmetic.divide(column, pivot.unsqueeze(-1)))
         arithmetic.add_product_(w[..., :k, :k], column, row)
         columns[k][..., k] = pivot
@@ -112,7 +125,6 @@ def _eliminate(arithmetic: Plain, w: Tensor, single_root: bool) -> list[Tensor]:
 def _differentiate(arithmetic: Plain, w: Tensor, rooted: list[Tensor]) -> Tensor:
     """Return the derivative of log Z in every weight, by reversing ``_eliminate``, whose result is ``w``."""
     adjoint = torch.zeros_like(w)
-    arithmetic.clear_(adjoint, rooted[0].new_ones(()))
     in_pivot = torch.ones_like(arithmetic.arcs.weights[:, 0])
     adjoint_rows, adjoint_columns, rows, columns = adjoint.unbind(-2), adjoint.unbind(-1), w.unbind(-2), w.unbind(-1)
     for k in range(1, len(rows)):
@@ -123,5 +135,5 @@ def _differentiate(arithmetic: Plain, w: Tensor, rooted: list[Tensor]) -> Tensor
         gradient = arithmetic.add_remainder(gradient, column, in_pivot[:, :k])
         adjoint_columns[k][..., :k] = arithmetic.divide(gradient, columns[k][..., k].unsqueeze(-1))
         if rooted[k] is not rooted[k + 1]:
-            arithmetic.clear_(adjoint_rows[0][..., :k], (rooted[k] ^ rooted[k + 1]).unsqueeze(-1))
+            adjoint_rows[0][..., :k].masked_fill_((rooted[k] ^ rooted[k + 1]).unsqueeze(-1), 0.0)
     return adjoint

@@ -1,8 +1,8 @@
-"""The four kinds of numbers on which ``treeparse.trees.families.dense`` runs one elimination.
+"""The two kinds of numbers on which ``treeparse.trees.families.dense`` runs one elimination.
 
-A weight is represented by itself or by its logarithm, alone or with its derivative along a direction. On dual numbers,
-the algorithm for marginals computes the Hessian-vector product. Tensors of numbers have shape ``(B, ...)``, tensors of
-dual numbers ``(2, B, ...)``: value and derivative, or logarithm and its derivative.
+A weight is represented by itself, alone or with its derivative along a direction. On such dual numbers, the algorithm
+for marginals computes the Hessian-vector product. Tensors of numbers have shape ``(B, ...)``, tensors of dual numbers
+``(2, B, ...)``: value and derivative.
 """
 
 from typing import NamedTuple
@@ -17,19 +17,12 @@ class Arcs(NamedTuple):
     """A batch prepared for the elimination, every tensor ``(B, n+1, n+1)``."""
 
     real: Tensor  # bool: the arcs of the items; other arcs make padding neutral
-    log_weights: Tensor  # the maximum of every word's column is 0; -inf where there is no arc
-    weights: Tensor
+    weights: Tensor  # the maximum of every word's column is 1
     direction: Tensor  # the derivatives of the log weights; 0 where there is no arc
 
 
 class Plain:
-    """The elimination's operations on plain numbers; sums run over the last axis.
-
-    The other classes represent numbers in other ways. In log space -inf represents 0 and never becomes NaN. The
-    derivative of a 0 is finite and has no effect.
-    """
-
-    zero: float = 0.0
+    """The elimination's operations on plain numbers; sums run over the last axis."""
 
     def __init__(self, arcs: Arcs) -> None:
         self.arcs = arcs
@@ -46,24 +39,12 @@ class Plain:
         """Return numbers without derivatives."""
         return numbers
 
-    def log(self, numbers: Tensor) -> Tensor:
-        """Return logarithms, without derivatives."""
-        return self.values(numbers).log()
-
-    def vanish(self, numbers: Tensor) -> Tensor:
-        """Tell which numbers are 0."""
-        return self.values(numbers) == self.zero
-
-    def clear_(self, numbers: Tensor, mask: Tensor) -> None:
-        """Set numbers to 0 where ``mask`` is true, in place."""
-        numbers.masked_fill_(mask, self.zero)
-
     def total(self, numbers: Tensor) -> Tensor:
         """Return the sum."""
         return numbers.sum(-1)
 
     def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
-        """Return quotients; 0 / 0 is 0 in log space."""
+        """Return quotients."""
         return numbers / divisor
 
     def multiply(self, matrix: Tensor, vector: Tensor) -> Tensor:
@@ -110,77 +91,6 @@ class PlainDual(Plain):
         slope = (numbers * factors.flip(0)).sum(-1, keepdim=True).sum(0)
         value = super().add_remainder(numbers[0], factors[0], mask)
         return torch.stack([value, torch.addcmul(numbers[1], mask, slope, value=-1)])
-
-
-class Log(Plain):
-    """Logarithms."""
-
-    zero: float = -torch.inf
-
-    def load(self) -> Tensor:
-        return self.arcs.log_weights.clone()
-
-    def arc_values(self, adjoint: Tensor) -> Tensor:
-        return (adjoint + self.arcs.log_weights).softmax(-2)  # normalisation removes the common part of the rounding
-
-    def log(self, numbers: Tensor) -> Tensor:
-        return self.values(numbers)
-
-    def total(self, numbers: Tensor) -> Tensor:
-        return numbers.logsumexp(-1)
-
-    def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
-        return numbers - finite(divisor)
-
-    def multiply(self, matrix: Tensor, vector: Tensor) -> Tensor:
-        return self.total(matrix + vector.unsqueeze(-2))
-
-    def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
-        torch.logaddexp(matrix, column.unsqueeze(-1) + row.unsqueeze(-2), out=matrix)
-
-    def add_remainder(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
-        remainder = mask * (1.0 - (numbers + factors).exp().sum(-1, keepdim=True))
-        top = numbers.clamp(min=0.0)
-        total = (numbers - top).exp() + remainder * (-top).exp()
-        return torch.where(remainder == 0.0, numbers, total.clamp(min=0.0).log() + top)
-
-
-class LogDual(Log):
-    """Logarithms and their derivatives; a sum's derivative is the mean of its terms' derivatives by their shares."""
-
-    def load(self) -> Tensor:
-        return torch.stack([self.arcs.log_weights, self.arcs.direction])
-
-    def arc_values(self, adjoint: Tensor) -> Tensor:
-        marginals = super().arc_values(adjoint[0])
-        slopes = adjoint[1] + self.arcs.direction
-        return marginals * (slopes - (marginals * slopes).sum(-2, keepdim=True))
-
-    def values(self, numbers: Tensor) -> Tensor:
-        return numbers[0]
-
-    def clear_(self, numbers: Tensor, mask: Tensor) -> None:
-        super().clear_(numbers[0], mask)
-
-    def total(self, numbers: Tensor) -> Tensor:
-        shares = numbers[0].softmax(-1).nan_to_num(0.0)  # NaN where all numbers are 0
-        return torch.stack([super().total(numbers[0]), (shares * numbers[1]).sum(-1)])
-
-    def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
-        return torch.stack([super().divide(numbers[0], divisor[0]), numbers[1] - divisor[1]])
-
-    def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
-        logs, slopes = column.unsqueeze(-1) + row.unsqueeze(-2)
-        torch.logaddexp(matrix[0], logs, out=matrix[0])
-        matrix[1].lerp_(slopes, (logs - finite(matrix[0])).exp())
-
-    def add_remainder(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
-        logs, slopes = numbers + factors
-        slope = mask * (logs.exp() * slopes).sum(-1, keepdim=True)
-        total = super().add_remainder(numbers[0], factors[0], mask)
-        # In a total below exp(-100) the remainder's derivative is a rounding error: clamping makes it finite.
-        slope = (numbers[0] - finite(total)).exp() * numbers[1] - slope * (-total).clamp(max=100.0).exp()
-        return torch.stack([total, slope])
 
 
 def finite(logs: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
 from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import conditionals, elimination, hessian
-from treeparse.kernels.sums.code_lengths_by_elimination import code_lengths
+from treeparse.kernels.sums.elimination_in_logs import code_lengths
 from treeparse.trees.families import dense
 from treeparse.trees.families.arrays import floats, integers, run, tensors
 from treeparse.trees.families.family import KBest, Method, Tensors
