@@ -235,7 +235,10 @@ def check_digits(case: Case, parameters: Sequence[Tensor], *, seed: int) -> None
 
 
 def errors(case: Case, parameters: Sequence[Tensor], *, seed: int) -> dict[str, float]:
-    """Return by how much each quantity of one item is off: absolutely, or relatively where it is above 1."""
+    """Return by how much each quantity of one item is off: absolutely, or relatively where it is above 1.
+
+    Gradients count relative to their largest entry, or to the value itself.
+    """
     first = [part.detach().clone().requires_grad_() for part in parameters]
     second = [part.detach().clone().requires_grad_() for part in _neighbour(parameters, seed)]
     exact, other = Precise(case, first), Precise(case, second)
@@ -267,7 +270,9 @@ def errors(case: Case, parameters: Sequence[Tensor], *, seed: int) -> dict[str, 
     result = {name: _error(*pair) for name, pair in found.items()}
     for name, (value, leaves, expected) in gradients.items():
         parts = torch.autograd.grad(value, leaves, retain_graph=True)
-        result[f"gradient of {name}"] = max(map(_error, parts, expected))
+        of_parts = [torch.as_tensor(part, dtype=torch.float64) for part in expected]
+        largest = max(abs(float(value.detach())), *(float(part.abs().max()) for part in of_parts))
+        result[f"gradient of {name}"] = max(map(_error, parts, of_parts, [largest] * len(parts)))
     return result
 
 
@@ -298,10 +303,11 @@ def _decimals(values: Sequence[int]) -> list[Decimal]:
     return [Decimal(value) for value in values]
 
 
-def _error(found: Tensor, expected: Any) -> float:
+def _error(found: Tensor, expected: Any, size: float | None = None) -> float:
+    """The largest error, relative to sizes above 1: by default each expected number's own."""
     expected = torch.as_tensor(expected, dtype=torch.float64).reshape(found.shape)
-    found = found.detach()
-    difference = torch.where(found == expected, 0.0, (found - expected).abs() / expected.abs().clamp_min(1.0))
+    found, sizes = found.detach(), expected.abs() if size is None else torch.full(found.shape, size)
+    difference = torch.where(found == expected, 0.0, (found - expected).abs() / sizes.clamp_min(1.0))
     return float(difference.nan_to_num(math.inf).max())
 
 

@@ -52,6 +52,7 @@ class ScoredSentence(NamedTuple):
     arcs: FloatArray  # (n+1, n+1) [head, dependent]
     siblings: AnyFloatArray  # (n+1, n+1, n+1) [head, dependent, the dependent before, or the head]
     grandparents: AnyFloatArray  # (n+1, n+1, n+1) [head, dependent, the head's head], which arcs of node 0 have not
+    remainders: FloatArray  # (n+1, n+1) what rounding took from the scores of arcs, for sums in logs; or empty
 
 
 class AllowedArcs(NamedTuple):
@@ -262,6 +263,13 @@ def scores_of_split(sentence, number, k):
         _, context, _, _ = parts_of_span(number)
         grandparent = np.float64(sentence.grandparents[head, dependent, context])
     return arc, sibling, grandparent
+
+
+@lent_jit
+def remainder_of_split(sentence, number, k):
+    """Return what rounding took from the score of a split's arc."""
+    head, dependent = arc_of(sentence, number, k)
+    return sentence.remainders[head, dependent] if dependent > 0 and len(sentence.remainders) > 0 else 0.0
 
 
 @lent_jit

@@ -1,7 +1,7 @@
 """The base class of distributions over unlabelled trees: arguments, checks and the torch.distributions interface."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import torch
@@ -369,31 +369,32 @@ class TreeCRF(TreeDistribution):
             TreeparseError: for heads that are not integers or have another shape; and, with validated arguments, for
                 lists that lack the heads of some words only, or with heads that are no nodes.
         """
-        total, possible = self._checked_score(value)
-        return self._round(torch.where(possible, total - self.flat.log_partition, -torch.inf))
+        log_probs, possible = self._checked_values(value, self.flat.log_probs_of)
+        return self._round(torch.where(possible, log_probs, -torch.inf))
 
     @checked
     def score(self, value: Tensor) -> Tensor:
         """Return scores ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; otherwise as ``log_prob``."""
-        total, possible = self._checked_score(value)
+        total, possible = self._checked_values(value, self.flat.scores_of)
         return self._round(torch.where(possible, total, -torch.inf))
 
     def _in_support(self, value: Tensor) -> Tensor:
         """Tell which head lists are trees without a forbidden part."""
-        return self._score(check_heads(value, self.word_mask, samples=True))[1]
-
-    def _checked_score(self, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Check head lists and return their ``_score``; raise for lists that are no trees, whatever the scores."""
         heads = check_heads(value, self.word_mask, samples=True)
-        total, possible = self._score(heads)
+        return self.flat.scores_of(self.flat.samples_of(heads))[1].reshape(heads.shape[:-1])
+
+    def _checked_values(
+        self, value: Tensor, values_of: Callable[[Tensor], tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
+        """Check head lists ``(*sample, *batch, n+1)``; return their values, and which are trees of finite score.
+
+        Lists that are no trees, whatever the scores, raise.
+        """
+        heads = check_heads(value, self.word_mask, samples=True)
+        values, possible = (each.reshape(heads.shape[:-1]) for each in values_of(self.flat.samples_of(heads)))
         if self._validate_args and not bool(possible.all()):  # because the check takes longer
             check_whole_trees(heads, self.word_mask, self.lengths)
-        return total, possible
-
-    def _score(self, heads: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores of head lists ``(*sample, *batch, n+1)``, and which lists are trees of finite score."""
-        total, possible = self.flat.scores_of(self.flat.samples_of(heads))
-        return total.reshape(heads.shape[:-1]), possible.reshape(heads.shape[:-1])
+        return values, possible
 
     @checked
     def enumerate_support(self, expand: bool = True) -> Tensor:

@@ -1,6 +1,7 @@
 """The trees of a flat batch, of one batch dimension: sums, best trees and draws, in float64, before rounding."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import reduce
 
 import numpy as np
 import torch
@@ -8,6 +9,7 @@ from torch import Size, Tensor
 
 from treeparse.batch import is_plain
 from treeparse.errors import TreeparseError
+from treeparse.kernels.weights import LARGE_SCORE
 from treeparse.lazy import cached_property
 from treeparse.trees.arc_conflicts import allow_conflict, are_both_of_root, cross
 from treeparse.trees.checks import arc_mask, no_tree_error, summable
@@ -15,11 +17,13 @@ from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, 
 from treeparse.trees.families.arrays import kernel_dtype
 from treeparse.trees.operators.traced import TracedFamily, TracedSums
 from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values
-from treeparse.trees.parts import Parts, sums_of_parts
+from treeparse.trees.parts import Parts, scores_of_parts
+from treeparse.trees.relaxed import arcs_agreeing_with
 from treeparse.trees.sums import TreeSums
 
 CANCELLING = 1e3  # a score in nats that, as a term of a difference, costs three digits of sixteen
 LARGE_SHIFT = 1e4  # nats; log partitions are right to 1e-12 below it
+MOST_IN_LOGS = 2**24  # scores of the trees whose code lengths are computed at once
 IN_LOGS = 300.0  # expected scores, relative to the best arcs, below which sums are of plain weights
 
 
@@ -51,7 +55,9 @@ class FlatTrees:
             raise TreeparseError("Scores on the device 'meta' have no values: move the distribution to another device.")
         self.is_plain: bool = is_plain(self.arcs)
         self.can_read: bool = self.is_plain and self.arcs.device.type == "cpu"  # values, without a device sync
+        self.may_read: bool = self.can_read or (self.is_plain and validate)  # a check costs a device sync, too
         self.lengths: Tensor = lengths.reshape(-1)
+        self.remainders: Tensor | None = None  # what rounding took from large scores of arcs ``(B, n+1, n+1)``
 
     def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
         """Return the same trees under other scores of arcs ``(B, n+1, n+1)``; other parts keep their scores."""
@@ -97,12 +103,20 @@ class FlatTrees:
         return self._sums_of(self.given)
 
     def _sums_of(self, parts: Parts) -> TreeSums | TracedSums:
-        return (TreeSums if self.is_plain else TracedSums)(self.family, parts, self.lengths)
+        if not self.is_plain:
+            return TracedSums(self.family, parts, self.lengths)
+        return TreeSums(self.family, parts, self.lengths, self.remainders, may_read=self.may_read)
 
     @cached_property
     def _computing(self) -> Family | TracedFamily:
         """What computes values: the family or, for scores that are not plain tensors, its operators."""
         return self.family if self.is_plain else TracedFamily(self.family)
+
+    @property
+    def items_in_logs(self) -> Tensor | None:
+        """The items ``(I,)`` in which large scores have lost digits, as ``TreeSums`` finds them."""
+        sums = self.sums_as_given  # without a conversion of other parts
+        return sums.items_in_logs if isinstance(sums, TreeSums) else None
 
     @property
     def _is_converted(self) -> bool:
@@ -177,18 +191,25 @@ class FlatTrees:
         shifted, shift = q.shifted_parts
         expected, sizes = shifted.expected(self.part_marginals)
         log_z = q.log_partition - self.unflat(shift)
-        if self.can_read and bool((shift.abs() > LARGE_SHIFT).any()):
+        if self.may_read and bool((shift.abs() > LARGE_SHIFT).any()):
             log_z = q.with_parts(shifted).log_partition
         result = log_z - self.unflat(expected)
-        if self.family != q.family or not self.family.has_code_lengths or not self.can_read:
+        if self.family != q.family or not self.family.works_in_logs or not self.may_read:
             return result
-        cancels = sizes > IN_LOGS
-        if not bool(cancels.any()):
-            return result
-        items = (cancels & (torch.maximum(sizes, shifted.largest()) > CANCELLING)).nonzero().flatten()
+        items = self._items_that_cancel(q, sizes)
         if not len(items):
             return result
         return result.reshape(-1).index_copy(0, items, self.sums.code_lengths(q.sums, items)).reshape(result.shape)
+
+    def _items_that_cancel(self, q: "FlatTrees", sizes: Tensor) -> Tensor:
+        """Return the items ``(I,)`` whose code lengths are small differences, by expected sizes of q's scores."""
+        cancel = sizes > IN_LOGS
+        if bool(cancel.any()):
+            cancel &= torch.maximum(sizes, q.shifted_parts[0].largest()) > CANCELLING
+        for flat in (self, q):
+            if flat.items_in_logs is not None:
+                cancel[flat.items_in_logs] = True
+        return cancel.nonzero().flatten()
 
     @cached_property
     @torch.enable_grad()
@@ -329,25 +350,63 @@ class FlatTrees:
 
         ``check_heads`` prepares the lists.
         """
+        return self.sum_scores(heads, self.part_scores_of(heads))
+
+    def log_probs_of(self, heads: Tensor) -> tuple[Tensor, Tensor]:
+        """Return log probabilities of head lists ``(S, B, n+1)``; otherwise as ``scores_of``.
+
+        They are differences of scores and log partitions, or minus code lengths where these would cancel.
+        """
+        scores = self.part_scores_of(heads)
+        total, are_trees = self.sum_scores(heads, scores)
+        log_probs = total - self.log_partition.reshape(-1)
+        if not self.may_read or not self.family.works_in_logs:
+            return log_probs, are_trees
+        cancel = terms_cancel(scores, log_probs)
+        if self.items_in_logs is not None:
+            cancel[:, self.items_in_logs] = True
+        cancel = cancel & are_trees
+        if bool(cancel.any()):
+            trees, items = heads[cancel], cancel.nonzero()[:, 1]
+            step = max(1, MOST_IN_LOGS // self.parts.width)
+            codes = [self._code_lengths_of(*part) for part in zip(trees.split(step), items.split(step), strict=True)]
+            log_probs = log_probs.masked_scatter(cancel, -torch.cat(codes))
+        return log_probs, are_trees
+
+    def _code_lengths_of(self, heads: Tensor, items: Tensor) -> Tensor:
+        """Return code lengths ``(T,)`` of trees ``(T, n+1)`` of these items: those of distributions with one tree."""
+        parts, lengths = self.parts.of_items(items), self.lengths[items]
+        lost = None if self.remainders is None else self.remainders[items]
+        agree = torch.where(arcs_agreeing_with(heads), 0.0, -torch.inf).to(torch.float64)
+        only = TreeSums(self.family, parts.detach().neutral().with_arcs(agree), lengths)
+        every = torch.arange(len(items), device=items.device)
+        return only.code_lengths(TreeSums(self.family, parts, lengths, lost), every)
+
+    def part_scores_of(self, heads: Tensor) -> list[Tensor]:
+        """Return the scores ``(S, B, W)`` of all parts of head lists ``(S, B, n+1)``, one tensor a kind; 0 for none."""
         items, size = self.arcs.shape[:2]
         samples = len(heads)
         position = torch.arange(size, device=self.arcs.device)
         # One row of arcs an item, all samples in it: gathering from expanded scores would expand their gradient too.
         arcs = (heads.clamp(0, size - 1) * size + position).transpose(0, 1).reshape(items, samples * size)
         values = self.arcs.reshape(items, size * size).gather(1, arcs).reshape(items, samples, size).transpose(0, 1)
-        total = torch.where(heads >= 0, values, 0.0).sum(-1) + self.scores_of_others(heads)
-        trees, repeated = heads.reshape(-1, size), self.lengths.expand(samples, items).reshape(-1)
-        are_trees = self._computing.are_trees(trees, repeated).reshape(total.shape)
-        return total, are_trees & (total > -torch.inf)
+        return [torch.where(heads >= 0, values, 0.0), *self.other_scores_of(heads)]
 
-    def scores_of_others(self, heads: Tensor) -> Tensor:
-        """Return the summed scores ``(S, B)`` of other parts than arcs of head lists ``(S, B, n+1)``."""
+    def other_scores_of(self, heads: Tensor) -> list[Tensor]:
+        """Do ``part_scores_of`` for other parts than arcs."""
         trees, repeated = heads.flatten(0, 1), self.lengths.expand(heads.shape[:2]).reshape(-1)
-        total = self.arcs.new_zeros(heads.shape[:2])
+        scores = []
         for index, kind in enumerate(self.family.kinds, 1):
             parts = kind.of_trees(trees, repeated)
-            total = total + sums_of_parts(self.given[index], parts.reshape(*heads.shape[:2], parts.shape[-1]))
-        return total
+            scores.append(scores_of_parts(self.given[index], parts.reshape(*heads.shape[:2], parts.shape[-1])))
+        return scores
+
+    def sum_scores(self, heads: Tensor, scores: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """Sum the parts' scores of head lists, and tell which of these are trees of finite score."""
+        total = sum_of_terms(scores)
+        repeated = self.lengths.expand(heads.shape[:2]).reshape(-1)
+        are_trees = self._computing.are_trees(heads.reshape(-1, heads.shape[-1]), repeated).reshape(total.shape)
+        return total, are_trees & (total > -torch.inf)
 
     def _require_sums(self, log_z: Tensor) -> None:
         """Raise as ``require`` does if a log partition ``(B,)`` is -inf."""
@@ -366,6 +425,17 @@ class FlatTrees:
             scores = self.unflat(self.arcs.detach())
             lengths, family = self.unflat(self.lengths), self.family
             raise no_tree_error(scores, lengths, item, single_root=family.single_root, kinds=family.kinds)
+
+
+def sum_of_terms(terms: Sequence[Tensor]) -> Tensor:
+    """Sum terms ``(S, B, W)`` of trees' scores: ``(S, B)``."""
+    return reduce(torch.add, (part.sum(-1) for part in terms))
+
+
+def terms_cancel(terms: Sequence[Tensor], log_probs: Tensor) -> Tensor:
+    """Tell which log probabilities ``(S, B)`` are small differences of sums of large terms ``(S, B, W)``."""
+    sizes = sum_of_terms([part.detach().abs() for part in terms])
+    return sizes > LARGE_SCORE * log_probs.detach().abs().clamp_min(1.0)
 
 
 def _flat(scores: Tensor, may_be_short: bool, axes: int, validate: bool) -> Tensor:

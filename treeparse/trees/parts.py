@@ -160,10 +160,15 @@ def power(scores: Tensor, order: float) -> Tensor:
 
 def sums_of_parts(scores: Tensor, parts: Tensor) -> Tensor:
     """Sum scores ``(B, ...)`` of one kind over the parts of trees, indices ``(S, B, W)``: float64 ``(S, B)``."""
+    return scores_of_parts(scores, parts).sum(-1)
+
+
+def scores_of_parts(scores: Tensor, parts: Tensor) -> Tensor:
+    """Return the scores ``(S, B, W)`` float64 of the parts of trees, by indices into ``(B, ...)``; 0 for no part."""
     samples, items, width = parts.shape
     columns = parts.clamp_min(0).transpose(0, 1).reshape(items, samples * width)
     values = scores.flatten(1).gather(1, columns).reshape(items, samples, width).transpose(0, 1)
-    return torch.where(parts >= 0, values.double(), 0.0).sum(-1)
+    return torch.where(parts >= 0, values.double(), 0.0)
 
 
 def _terms(scores: Tensor, marginals: Tensor) -> Tensor:

@@ -11,9 +11,14 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from treeparse.errors import TreeparseError
+from treeparse.kernels.weights import LARGE_SCORE
 from treeparse.lazy import cached_property
+from treeparse.trees.checks import arc_mask
 from treeparse.trees.families import Family, Tensors
 from treeparse.trees.operators.derivatives import NO_THIRD, aligned, for_each_vector, halves
+
+FAR_BELOW = 500.0  # nats below which weights vanish
+NEGLIGIBLE = 1e-12  # nats
 
 
 class TreeSums:
@@ -23,26 +28,65 @@ class TreeSums:
         family: the trees.
         parts: float64 scores, one tensor ``(B, ...)`` a kind of part.
         lengths: int64 ``(B,)``.
+        remainders: what rounding took from large scores of arcs ``(B, n+1, n+1)``, if anything.
+        may_read: whether scores may be read to find items that the family does not compute well enough.
     """
 
     family: Family
     parts: Tensors
     lengths: Tensor
+    remainders: Tensor | None
+    may_read: bool
 
-    def __init__(self, family: Family, parts: Tensors, lengths: Tensor) -> None:
+    def __init__(
+        self,
+        family: Family,
+        parts: Tensors,
+        lengths: Tensor,
+        remainders: Tensor | None = None,
+        *,
+        may_read: bool = False,
+    ) -> None:
         self.family, self.parts, self.lengths = family, parts, lengths
+        self.remainders, self.may_read = remainders, may_read
         self.saved: Any = None  # the family's state for Hessian-vector products, or None
 
     @cached_property
     def constants(self) -> tuple[Tensor, Tensors]:
         """Log partition and marginals without a graph, both from one call."""
-        return self.family.log_partition_and_marginals(_constant(self.parts), self.lengths)
+        return self._mended(*self.family.log_partition_and_marginals(_constant(self.parts), self.lengths))
+
+    def _mended(self, log_z: Tensor, marginals: Tensors) -> tuple[Tensor, Tensors]:
+        """Sum the items again that the family does not compute well enough."""
+        items = self.items_in_logs
+        if items is None:
+            return log_z, marginals
+        of_items = tuple(part[items] for part in _constant(self.parts)), self.lengths[items]
+        again, of_parts = self.family.sums_in_logs(*of_items, self._remainders_of(items))
+        results = (whole.index_copy(0, items, part) for whole, part in zip(marginals, of_parts, strict=True))
+        return log_z.index_copy(0, items, again), tuple(results)
+
+    @cached_property
+    def items_in_logs(self) -> Tensor | None:
+        """The items ``(I,)`` in which large scores have lost digits, or would lose them; None if there are none."""
+        parts = _constant(self.parts)
+        rounds = self.may_read and self.family.rounds_large_scores and are_large(parts[0])
+        if self.remainders is None and not rounds:
+            return None
+        lost = parts[0].abs() > LARGE_SCORE if rounds else torch.zeros_like(parts[0], dtype=torch.bool)
+        if self.remainders is not None:
+            lost = lost | (self.remainders.abs() > NEGLIGIBLE)
+        items = _items_where(lost, parts, self.lengths, self.family.log_partition(parts, self.lengths))
+        return items if len(items) else None
+
+    def _remainders_of(self, items: Tensor) -> Tensor | None:
+        return None if self.remainders is None else self.remainders[items]
 
     def prepare_products(self) -> None:
         """Compute ``constants`` with the state that makes Hessian-vector products faster, if the family saves one."""
         if self.family.saves_for_hessian and not self.has_constants:
             log_z, marginals, self.saved = self.family.sums_saved_for_hessian(_constant(self.parts), self.lengths)
-            self.constants = log_z, marginals
+            self.constants = self._mended(log_z, marginals)
 
     @property
     def has_constants(self) -> bool:
@@ -63,14 +107,28 @@ class TreeSums:
         These sums are p's, the other ones q's, of a family that has code lengths.
         """
         parts = [part[items] for part in (*self.parts, *other.parts)]
-        return cast(Tensor, _CodeLengths.apply(self.family, self.lengths[items], *parts))
+        lost = [each._remainders_of(items) for each in (self, other)]
+        return cast(Tensor, _CodeLengths.apply(self.family, self.lengths[items], *lost, *parts))
+
+    def product(self, parts: Tensors, vectors: Tensors) -> Tensors:
+        """Return H v of every item ``(B, ...)`` without a graph."""
+        products = self.family.hessian_vector_product(parts, self.lengths, vectors, self.saved)
+        items = self.items_in_logs
+        if items is None:
+            return products
+        chosen = [tuple(each[items].detach() for each in every) for every in (parts, vectors)]
+        again = self.family.products_in_logs(chosen[0], self.lengths[items], chosen[1], self._remainders_of(items))
+        return tuple(whole.index_copy(0, items, part) for whole, part in zip(products, again, strict=True))
 
     def hessian_vector_products(self, vectors: Tensors) -> Tensors:
         """Return H v of every item and each of its vectors ``(V, B, ...)``, differentiable in the vectors only."""
         self.prepare_products()
 
         def product(parts: Tensors, lengths: Tensor, flat: Tensors) -> Tensors:
-            repeated = TreeSums(self.family, parts, lengths)
+            lost = self.remainders
+            if lost is not None:
+                lost = lost.repeat(len(lengths) // len(lost), 1, 1)
+            repeated = TreeSums(self.family, parts, lengths, lost, may_read=self.may_read)
             repeated.saved = self.saved
             return _hessian_vector_product(repeated, parts, flat)
 
@@ -80,7 +138,7 @@ class TreeSums:
 class _LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, sums: TreeSums, *parts: Tensor) -> Tensor:
-        if not any(ctx.needs_input_grad) and not sums.has_constants:
+        if not any(ctx.needs_input_grad) and not sums.has_constants and sums.items_in_logs is None:
             return sums.family.log_partition(parts, sums.lengths)
         log_z, marginals = sums.constants
         ctx.sums = sums
@@ -116,7 +174,7 @@ class _HessianVectorProduct(torch.autograd.Function):
         parts, vectors = halves(parts_and_vectors)
         ctx.sums = sums
         ctx.save_for_backward(*parts)
-        return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.saved)
+        return sums.product(parts, vectors)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
@@ -140,9 +198,17 @@ class _TwiceDifferentiated(torch.autograd.Function):
 
 class _CodeLengths(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, family: Family, lengths: Tensor, *parts: Tensor) -> Tensor:
-        values, derivatives = family.code_lengths(*halves(parts), lengths)
-        ctx.family = family
+    def forward(
+        ctx: Any,
+        family: Family,
+        lengths: Tensor,
+        remainders: Tensor | None,
+        other_remainders: Tensor | None,
+        *parts: Tensor,
+    ) -> Tensor:
+        lost = {"remainders": remainders, "other_remainders": other_remainders}
+        values, derivatives = family.code_lengths(*halves(parts), lengths, **lost)
+        ctx.family, ctx.lost = family, (remainders, other_remainders)
         ctx.save_for_backward(lengths, *derivatives, *parts)
         return values
 
@@ -152,9 +218,33 @@ class _CodeLengths(torch.autograd.Function):
         lengths, *saved = ctx.saved_tensors
         kinds = len(saved) // 3
         derivatives, *scores = (tuple(saved[start : start + kinds]) for start in range(0, 3 * kinds, kinds))
-        own, others = (ctx.family.log_partition_and_marginals(each, lengths)[1] for each in scores)
+        both = zip(scores, ctx.lost, strict=True)
+        own, others = (ctx.family.sums_in_logs(each, lengths, lost)[1] for each, lost in both)
         derivatives += tuple(other - mine for mine, other in zip(own, others, strict=True))  # in the scores of q
-        return None, None, *(part * aligned(gradient, part) for part in derivatives)
+        return None, None, None, None, *(part * aligned(gradient, part) for part in derivatives)
+
+
+def are_large(scores: Tensor) -> bool:
+    """Whether some finite scores are so large that their sums lose digits."""
+    sizes = scores.detach().abs()
+    return bool(((sizes > LARGE_SCORE) & (sizes < torch.inf)).any())
+
+
+def _items_where(lost: Tensor, parts: Tensors, lengths: Tensor, log_z: Tensor) -> Tensor:
+    """Return the items ``(I,)`` in which scores of arcs that matter are among ``lost`` ones ``(B, n+1, n+1)`` bool.
+
+    Scores far below their column's best matter only where trees cannot do without them, or where they score more than
+    arcs. Most of them are masks.
+    """
+    arcs, *others = parts
+    is_arc = arc_mask(lengths, arcs.shape[-1]) & (arcs > -torch.inf)
+    top = torch.where(is_arc, arcs, -torch.inf).amax(1, keepdim=True)[..., 1:]
+    matter = torch.ones_like(is_arc)
+    if not others:
+        bound = torch.where(top > -torch.inf, top, 0.0).sum((1, 2))
+        forced = log_z - bound < -FAR_BELOW
+        matter = (arcs >= torch.nn.functional.pad(top, (1, 0)) - FAR_BELOW) | forced[:, None, None]
+    return ((is_arc & matter & lost).flatten(1).any(1) & (log_z > -torch.inf)).nonzero().flatten()
 
 
 def _marginals(sums: TreeSums, parts: Tensors) -> Tensors:
@@ -163,7 +253,7 @@ def _marginals(sums: TreeSums, parts: Tensors) -> Tensors:
 
 def _hessian_vector_product(sums: TreeSums, parts: Tensors, vectors: Tensors) -> Tensors:
     if not torch.is_grad_enabled():
-        return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.saved)
+        return sums.product(parts, vectors)
     return cast(Tensors, _HessianVectorProduct.apply(sums, *_TwiceDifferentiated.apply(*parts), *vectors))
 
 

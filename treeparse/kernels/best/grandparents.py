@@ -66,7 +66,7 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, singl
     chart = np.empty(0)
     for b in range(start, stop):
         others = siblings[items[b]], grandparents[items[b]]
-        sentence = ScoredSentence(lengths[b], GRANDPARENTS, single_root, arcs[b], *others)
+        sentence = ScoredSentence(lengths[b], GRANDPARENTS, single_root, arcs[b], *others, arcs[b, :0])
         cells = cells_of(sentence)
         if cells > len(chart):
             chart = np.empty(cells)

@@ -52,7 +52,7 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, single_root, heads)
         n, item = lengths[b], items[b]
         if not _fill(arcs[b], siblings[item], n, single_root, chart, row):
             continue
-        sentence = ScoredSentence(n, SIBLINGS, single_root, arcs[b], siblings[item], siblings[:0, 0])
+        sentence = ScoredSentence(n, SIBLINGS, single_root, arcs[b], siblings[item], siblings[:0, 0], arcs[b, :0])
         if read_tree(sentence, arc_keys, chart, None, stack, heads[b]):
             continue
         if len(arc_keys) == 0:

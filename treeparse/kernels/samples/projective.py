@@ -13,7 +13,8 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import jit, lent_part_jit
 from treeparse.kernels.random import choose, choose_by_logs, new_stream
-from treeparse.kernels.sums import inside_outside_logs as logs
+from treeparse.kernels.sums.in_logs import charts as logs
+from treeparse.kernels.sums.in_logs.charts import ARC, FULL, FULL_T
 from treeparse.kernels.sums.inside_outside import CHARTS as LINEAR_CHARTS
 from treeparse.kernels.sums.inside_outside import (
     LEFT,
@@ -27,7 +28,6 @@ from treeparse.kernels.sums.inside_outside import (
     load_scaled_weights,
     new_charts,
 )
-from treeparse.kernels.sums.inside_outside_logs import ARC, FULL, FULL_T
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima
 

@@ -12,7 +12,7 @@ from treeparse.kernels.compile import lent_part_jit, part_jit
 from treeparse.kernels.logspace import log_sum
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.spans import ARC, FULL, arc_of, cells_of, parts_of_span, push_halves, push_whole, splits
-from treeparse.kernels.sums import spans_in_logs
+from treeparse.kernels.sums.in_logs import spans as spans_in_logs
 
 
 @part_jit

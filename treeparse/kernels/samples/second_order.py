@@ -13,7 +13,7 @@ from treeparse.kernels.samples.spans import draw_tree
 from treeparse.kernels.spans import GRANDPARENTS, KINDS, SIBLINGS, ScoredSentence, cell, cells_of, whole
 from treeparse.kernels.sums import grandparents as with_grandparents
 from treeparse.kernels.sums import siblings as with_siblings
-from treeparse.kernels.sums import spans_in_logs
+from treeparse.kernels.sums.in_logs import spans as spans_in_logs
 from treeparse.kernels.sums.inside_outside import SAFE
 from treeparse.kernels.threads import run_batch
 
@@ -49,7 +49,8 @@ def _sample(start, stop, lengths, order, arcs, siblings, grandparents, seeds, si
     more_memory = with_grandparents.new_memory(size - 1 if order == GRANDPARENTS else 0)
     stack, terms = np.empty(4 * size, np.int64), np.empty((2, size))
     for b in range(start, stop):
-        sentence = ScoredSentence(lengths[b], order, single_root, arcs[b], siblings[b], grandparents[b])
+        parts = arcs[b], siblings[b], grandparents[b], arcs[b, :0]
+        sentence = ScoredSentence(lengths[b], order, single_root, *parts)
         logs = np.empty((2, cells_of(sentence)))
         is_safe = _fill(sentence, memory, logs) if order == SIBLINGS else _fill_all(sentence, more_memory, logs)
         if not is_safe:

@@ -7,7 +7,7 @@ The weight of a span is the sum over its splits. A split is drawn in proportion 
 from treeparse.kernels.compile import part_jit
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.spans import arc_of, push_halves, push_whole, splits
-from treeparse.kernels.sums.spans_in_logs import log_terms
+from treeparse.kernels.sums.in_logs.spans import log_terms
 
 
 @part_jit

@@ -226,7 +226,8 @@ def _item_of(b, n, items):
     single_root, projective = items.single_root, items.projective
     head_levels = 2 * n if projective else n
     levels = head_levels + (n if labels.shape[2] > 0 else 0)
-    sentence = ScoredSentence(n, items.order_of_parts, single_root, scores, items.siblings[b], items.grandparents[b])
+    parts = scores, items.siblings[b], items.grandparents[b], scores[:0]
+    sentence = ScoredSentence(n, items.order_of_parts, single_root, *parts)
     spans = projective_prefix.inside(sentence) if projective else np.empty((2, 0))
     return Item(n, head_levels, levels, single_root, projective, items.order[b], sentence, scores, labels, spans)
 

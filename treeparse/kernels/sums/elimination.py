@@ -11,7 +11,7 @@ the root's arcs to the words before ``k`` go: ``k`` is the *root word*, and elim
 Matrices are dependent-major here: ``w[j, i]`` is the weight of the arc ``i -> j`` and node 0 the root, so that every
 inner loop runs over contiguous heads. Entries ``w[j, j]`` are written and never read. ``words`` has the loops and
 ``panels`` the products that take most of their work in long sentences. Items whose plain weights are not safe, because
-they under- or overflow, are done by ``elimination_in_logs``.
+they under- or overflow, are done by ``in_logs.elimination``.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray, IntArray, aligned
 from treeparse.kernels.compile import jit, part_jit
 from treeparse.kernels.sums import panels
-from treeparse.kernels.sums.elimination_in_logs import sum_in_logs, with_remainders
+from treeparse.kernels.sums.in_logs.elimination import sum_in_logs, with_remainders
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima
 

@@ -41,9 +41,9 @@ from treeparse.kernels.spans import (
 )
 from treeparse.kernels.stacks import over_stacks
 from treeparse.kernels.sums import siblings as of_siblings
+from treeparse.kernels.sums.in_logs.spans import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
 from treeparse.kernels.sums.inside_outside import SAFE, STEP
 from treeparse.kernels.sums.siblings import MIN_SCALE, with_tangent
-from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, multiply_add
 from treeparse.kernels.weights import add_tops, square, weigh_words, word_rows

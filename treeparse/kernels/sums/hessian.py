@@ -5,13 +5,13 @@ their results are stored; then the tangents, which are the derivatives along ``v
 
 A constant added to a column of ``v`` changes nothing, for every tree has one arc into each word. So the entry of the
 best arc is subtracted from each column, and where the model is confident almost nothing is left to cancel. Items whose
-plain weights are not safe, because they or the tangents under- or overflow, are done by ``elimination_in_logs``.
+plain weights are not safe, because they or the tangents under- or overflow, are done by ``in_logs.elimination``.
 """
 
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, part_jit, vector_jit
+from treeparse.kernels.compile import jit, part_jit
 from treeparse.kernels.sums import panel_tangents
 from treeparse.kernels.sums.elimination import (
     LOGS,
@@ -22,12 +22,10 @@ from treeparse.kernels.sums.elimination import (
     eliminate,
     matrices_of,
 )
-from treeparse.kernels.sums.elimination_in_logs import sum_in_logs, with_remainders
+from treeparse.kernels.sums.in_logs import elimination as elimination_in_logs
 from treeparse.kernels.sums.item import all_finite
-from treeparse.kernels.sums.panel_tangents import MIN_SCALE
 from treeparse.kernels.sums.panels import matrix_entries
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, load_log_weights
 
 CHUNK = 2**18  # numbers of items that are eliminated before their products: as many as stay near the processor
 
@@ -75,24 +73,8 @@ def _multiply(
     run_batch(_multiply_items, lambda n: 2 * n**3, *arguments, threads=threads)
     items = unsafe.nonzero()[0]
     if len(items):
-        scores, lengths = scores[items], lengths[items]
-        values, scales = centred(scores, lengths, vectors[items], threads)
-        options = {"single_root": single_root, "threads": threads}
-        sums = sum_in_logs(with_remainders(scores), lengths, values=values, **options)
-        product[items] = rescaled(sums.derivatives, scales)
-
-
-def centred(scores: FloatArray, lengths: IntArray, vectors: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
-    """Return vectors as ``load_vectors`` fills them, but head-major, and their magnitudes ``(B, 1, 1)``."""
-    values, scales = np.zeros_like(scores), np.empty((len(lengths), 1, 1))
-    run_batch(_centre, lambda n: n**2, lengths, scores, vectors, values, scales, threads=threads)
-    return values, scales
-
-
-def rescaled(products: FloatArray, scales: FloatArray) -> FloatArray:
-    """Multiply products of ``centred`` vectors by their magnitudes; NaN shows where a vector was infinite."""
-    with np.errstate(invalid="ignore"):
-        return products * scales
+        batch = scores[items], lengths[items], vectors[items]
+        product[items] = elimination_in_logs.hessian_vector_product(*batch, single_root=single_root, threads=threads)
 
 
 @jit
@@ -111,20 +93,6 @@ def _multiply_items(start, stop, lengths, vectors, eliminated, product, unsafe):
             and not _multiply_item(vectors[b], n, way, root_word, values, changes, pivots, tangents, product[b])
         ):
             unsafe[b] = 1
-
-
-@jit
-def _centre(start, stop, lengths, scores, vectors, values, scales):
-    size = scores.shape[1]
-    log_weights, v, top = np.empty((size, size)), np.empty((size, size)), np.empty(size)
-    for b in range(start, stop):
-        n = lengths[b]
-        column_maxima(scores[b], n, top)
-        load_log_weights(scores[b], n, top, log_weights, log_weights)
-        scales[b] = load_vectors(vectors[b], n, log_weights, -np.inf, 0.0, v)
-        for j in range(1, n + 1):
-            for i in range(n + 1):
-                values[b, i, j] = v[j, i]
 
 
 @part_jit
@@ -158,27 +126,6 @@ def _multiply_item(vectors, n, way, root_word, values, changes, pivots, tangents
         return False
     panel_tangents.store_product(n, (w, original, adjoint), (v, w_t, adjoint_t), scale, tangents.lines, product)
     return True
-
-
-@vector_jit
-def load_vectors(vectors, n, weights, zero, best, v):
-    """Fill ``v`` with the vectors over their largest magnitude, each column less its best arc's; returns the magnitude.
-
-    ``zero`` and ``best`` are the weights of a forbidden arc and of a best arc.
-    """
-    scale = MIN_SCALE
-    for i in range(n + 1):
-        for j in range(1, n + 1):
-            value = vectors[i, j] if weights[j, i] > zero else 0.0
-            scale = abs(value) if abs(value) > scale else scale
-            v[j, i] = value
-    for j in range(1, n + 1):
-        centre = 0.0
-        for i in range(n + 1):
-            centre = v[j, i] if weights[j, i] == best else centre
-        for i in range(n + 1):
-            v[j, i] = v[j, i] / scale - centre / scale if weights[j, i] > zero else 0.0
-    return scale
 
 
 @jit

@@ -20,7 +20,7 @@ real parts, which themselves change by no more than rounding.
 
 Weights are scaled so that each column sums to 1. No span's weight is then above 1, and a cell loses 1e-308 at most by
 underflow: where Z is above ``SAFE``, no more than 1e-28 of any probability. Otherwise the item is done in logs, by
-``spans_in_logs``.
+``in_logs.spans``.
 
 Spans from i to j are at ``[j, i]``. Rows are filled from the right to the left. As soon as the weight of a span is
 known, it is combined with all spans that end where it begins, so every inner loop runs over
@@ -32,9 +32,9 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import jit, vector_jit
 from treeparse.kernels.exponential import exponentiate
-from treeparse.kernels.sums import inside_outside_logs
-from treeparse.kernels.sums.hessian import centred, load_vectors, rescaled
-from treeparse.kernels.sums.spans_in_logs import LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
+from treeparse.kernels.sums.centring import load_vectors
+from treeparse.kernels.sums.in_logs import charts as log_charts
+from treeparse.kernels.sums.in_logs.spans import LOG_PARTITION, MARGINALS, multiply_items, sum_items, unsafe
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import LARGE, column_maxima, load_log_weights, range_sum, square
 
@@ -87,12 +87,8 @@ def hessian_vector_product(
     product, in_logs = np.zeros_like(scores), np.zeros(len(lengths), np.bool_)
     arguments = lengths, scores, vectors, single_root, in_logs, product
     run_batch(_multiply, lambda n: 5 * n**3, *arguments, threads=threads)
-    items = in_logs.nonzero()[0]
-    if len(items):
-        values, scales = centred(scores, lengths, vectors, threads)
-        options = {"single_root": single_root, "threads": threads}
-        sum_items((scores,), lengths, items, PRODUCT, np.empty(len(lengths)), (product,), (values,), **options)
-        product[items] = rescaled(product[items], scales[items])
+    batch, options = ((scores,), lengths, in_logs.nonzero()[0]), {"single_root": single_root, "threads": threads}
+    multiply_items(*batch, (product,), (vectors,), **options)
     return product
 
 
@@ -121,7 +117,7 @@ def _fill_logs(start, stop, lengths, scores, single_root, logs):
     top = np.empty(scores.shape[1])
     for b in range(start, stop):
         if column_maxima(scores[b], lengths[b], top) > -np.inf:
-            inside_outside_logs.fill_log_marginals(scores[b], lengths[b], single_root, top, logs[b])
+            log_charts.fill_log_marginals(scores[b], lengths[b], single_root, top, logs[b])
 
 
 @jit

@@ -1,7 +1,7 @@
 """Elimination of a sentence's words, one after the other, in square matrices; see ``elimination``.
 
 For draws and ``conditionals``; in logs for items that under- or overflow. Sums are in ``panels`` and
-``elimination_in_logs``.
+``in_logs.elimination``.
 """
 
 import math

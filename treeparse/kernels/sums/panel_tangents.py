@@ -10,6 +10,7 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray
 from treeparse.kernels.compile import part_jit, vector_jit
 from treeparse.kernels.rows import copy_row, fill_row, whole
+from treeparse.kernels.sums.centring import MIN_SCALE, power_of_two
 from treeparse.kernels.sums.panels import (
     PATHS,
     SQUARES,
@@ -29,7 +30,6 @@ from treeparse.kernels.sums.products import add_product, add_transposed_product
 from treeparse.kernels.sums.words import WORDS, differentiate_word_tangents, eliminate_word_tangents, lines_t
 from treeparse.kernels.vectors import copy_transposed
 
-MIN_SCALE = 1e-300  # of vectors; not 0, by which one cannot divide
 OWN_T, OWN_TURNED_T = SQUARES, SQUARES + WORDS  # squares behind those of ``panels``
 
 
@@ -56,7 +56,7 @@ def new_tangents(n):
 
 @vector_jit
 def load_vectors(vectors, n, original, v, w_t):
-    """Do ``hessian.load_vectors`` for plain weights, and fill the tangents of the weights."""
+    """Do ``centring.load_vectors`` for plain weights, and fill the tangents of the weights."""
     greatest, scale = w_t[0], MIN_SCALE
     for i in range(len(greatest)):
         greatest[i] = 0.0
@@ -71,6 +71,7 @@ def load_vectors(vectors, n, original, v, w_t):
     for i in range(n + 1):
         scale = max(scale, greatest[i])
         greatest[i] = 0.0
+    scale = power_of_two(scale)
     for j in range(1, n + 1):
         row, weights, tangents, centre = v[j], original[j], w_t[j], 0.0
         for i in range(n + 1):

@@ -15,7 +15,7 @@ run over i < k < j, over rows of whole vectors (``rows``), and pairs of one leng
 Marginals follow by reverse mode, and products with the Hessian by dual numbers, as in ``inside_outside``. A weight w is
 multiplied by the largest of its arc's e, which are divided by it, and then each word's weights are divided by their
 sum. The heads of a tree determine its siblings, so no span's weight is above 1, and what underflows changes no
-probability by more than 1e-28 if Z is above ``SAFE``. Otherwise the item is done in logs (``spans_in_logs``).
+probability by more than 1e-28 if Z is above ``SAFE``. Otherwise the item is done in logs (``in_logs.spans``).
 
 The e lie one after the other by the lengths of arcs, in the order of their use.
 """
@@ -30,8 +30,8 @@ from treeparse.kernels.copies import copy_below_max, copy_multiple
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.rows import over_rows, whole
 from treeparse.kernels.spans import packed_at, packed_size, place_of
+from treeparse.kernels.sums.in_logs.spans import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
 from treeparse.kernels.sums.inside_outside import SAFE, STEP
-from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, constant, multiply_add
 from treeparse.kernels.weights import add_tops, square, weigh_words, word_rows

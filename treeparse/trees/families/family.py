@@ -82,7 +82,8 @@ class Family(ABC):
         kinds: the kinds of part besides arcs.
         has_sums: whether log partition and marginals are computed; without them both raise, as a search alone is.
         saves_for_hessian: whether ``sums_saved_for_hessian`` may save ``hessian_vector_product`` work.
-        has_code_lengths: whether there are ``code_lengths``; others are differences, which cancel for huge scores.
+        works_in_logs: whether there are ``sums_in_logs``, ``products_in_logs`` and ``code_lengths``.
+        rounds_large_scores: whether other sums of large scores lose digits, so that these must be found.
     """
 
     single_root: bool
@@ -91,7 +92,8 @@ class Family(ABC):
     kinds: ClassVar[tuple[PartKind, ...]] = ()
     has_sums: ClassVar[bool] = True
     saves_for_hessian: ClassVar[bool] = False
-    has_code_lengths: ClassVar[bool] = False
+    works_in_logs: ClassVar[bool] = False
+    rounds_large_scores: ClassVar[bool] = False
 
     @abstractmethod
     def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
@@ -132,8 +134,29 @@ class Family(ABC):
         """Return the log probability of every part, right to relative accuracy and exact about -inf."""
         raise self._lacking(Family.log_marginals, "Log marginals, and exact tests of what a distribution allows,")
 
-    def code_lengths(self, parts: Tensors, others: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        """Return ``-E_p[log q]`` ``(B,)``, right for scores of any size, and its derivative in the scores of p.
+    def sums_in_logs(self, parts: Tensors, lengths: Tensor, remainders: Tensor | None = None) -> tuple[Tensor, Tensors]:
+        """Do ``log_partition_and_marginals``, more slowly, and right for scores of any size.
+
+        ``remainders`` ``(B, n+1, n+1)`` are what rounding took from the scores of arcs.
+        """
+        raise self._lacking(Family.sums_in_logs, "Sums in logs")
+
+    def products_in_logs(
+        self, parts: Tensors, lengths: Tensor, vectors: Tensors, remainders: Tensor | None = None
+    ) -> Tensors:
+        """Do ``hessian_vector_product``, more slowly, and right for scores of any size."""
+        raise self._lacking(Family.products_in_logs, "Products in logs")
+
+    def code_lengths(
+        self,
+        parts: Tensors,
+        others: Tensors,
+        lengths: Tensor,
+        *,
+        remainders: Tensor | None = None,
+        other_remainders: Tensor | None = None,
+    ) -> tuple[Tensor, Tensors]:
+        """Return ``-E_p[log q]`` ``(B,)``, right for scores of any size, and its derivatives in the scores of p.
 
         The scores of p are ``parts``, those of q ``others``. Trees that q forbids add 0.
         """

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
+from treeparse.kernels.sums.in_logs import code_lengths_of_spans
+from treeparse.kernels.sums.in_logs import spans as spans_in_logs
 from treeparse.trees.families.arrays import floats, integers, run, seed_bits, tensors
 from treeparse.trees.families.beam import Reach, sample_by_beam
 from treeparse.trees.families.distinct import DrawKernels, sample_distinct
@@ -40,19 +42,40 @@ class KernelFunctions(NamedTuple):
     sample: Callable[..., Any]  # of seeds ``(B,)`` and the number of trees too
 
 
+class LogKernels(NamedTuple):
+    """Kernels on the CPU whose results are right for scores of any size, with the arguments of ``KernelFunctions``.
+
+    Code lengths take the scores of p's parts and of q's as two tuples. All take remainders of arcs' scores, too.
+    """
+
+    log_partition_and_marginals: Callable[..., Any]
+    hessian_vector_product: Callable[..., Any]
+    code_lengths: Callable[..., Any]
+
+
+IN_SPANS = LogKernels(
+    log_partition_and_marginals=spans_in_logs.log_partition_and_marginals,
+    hessian_vector_product=spans_in_logs.hessian_vector_product,
+    code_lengths=code_lengths_of_spans.code_lengths,
+)
+
+
 @dataclass(frozen=True)
 class KernelFamily(Family):
     """Trees by functions of their own, here compiled kernels on the CPU; other tensors are copied there and back.
 
     Attributes:
         functions: the functions that compute values; here compiled kernels.
+        in_logs: the kernels for scores of any size; here those of projective trees.
         drawing: the ``DrawKernels``, which take the options ``single_root`` and ``threads`` too.
         list_of_best: the lazy list of the best trees.
         reach: as for ``sample_by_beam``.
     """
 
     single_root: bool
+    works_in_logs: ClassVar[bool] = True
     functions: ClassVar[KernelFunctions]
+    in_logs: ClassVar[LogKernels] = IN_SPANS
     drawing: ClassVar[tuple[Callable[..., Any], ...]]
     list_of_best: ClassVar[Callable[..., KBest]]
 
@@ -77,6 +100,29 @@ class KernelFamily(Family):
 
     def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
         return _as_tuple(self.call(self.functions.log_marginals, *parts, lengths))
+
+    def sums_in_logs(self, parts: Tensors, lengths: Tensor, remainders: Tensor | None = None) -> tuple[Tensor, Tensors]:
+        options = self._log_options(remainders=remainders)
+        log_z, *marginals = run(self.in_logs.log_partition_and_marginals, *parts, lengths, **options)
+        return log_z, tuple(marginals)
+
+    def products_in_logs(
+        self, parts: Tensors, lengths: Tensor, vectors: Tensors, remainders: Tensor | None = None
+    ) -> Tensors:
+        options = self._log_options(remainders=remainders)
+        return _as_tuple(run(self.in_logs.hessian_vector_product, *parts, lengths, *vectors, **options))
+
+    def code_lengths(
+        self, parts: Tensors, others: Tensors, lengths: Tensor, **more: Tensor | None
+    ) -> tuple[Tensor, Tensors]:
+        p, q = (tuple(map(floats, each)) for each in (parts, others))
+        options = {**self._log_options(**more), "threads": torch.get_num_threads()}
+        codes, *derivatives = self.in_logs.code_lengths(p, q, integers(lengths), **options)
+        return tensors(codes, lengths.device), tensors(tuple(derivatives), lengths.device)
+
+    def _log_options(self, **more: Tensor | None) -> dict[str, Any]:
+        arrays = {name: floats(tensor) for name, tensor in more.items() if tensor is not None}
+        return {"single_root": self.single_root, **arrays}
 
     def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return self.call(self.functions.best_trees, *parts, lengths)

@@ -14,11 +14,12 @@ from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
 from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import conditionals, elimination, hessian
-from treeparse.kernels.sums.elimination_in_logs import code_lengths
+from treeparse.kernels.sums.in_logs import elimination as elimination_in_logs
+from treeparse.kernels.sums.in_logs.code_lengths_by_elimination import code_lengths
 from treeparse.trees.families import dense
-from treeparse.trees.families.arrays import floats, integers, run, tensors
+from treeparse.trees.families.arrays import floats, integers, tensors
 from treeparse.trees.families.family import KBest, Method, Tensors
-from treeparse.trees.families.kernel_family import METHODS, KernelFamily, KernelFunctions
+from treeparse.trees.families.kernel_family import METHODS, KernelFamily, KernelFunctions, LogKernels
 
 MOST_SAVED = 2**25  # numbers, 256 MiB
 
@@ -51,7 +52,6 @@ class Nonprojective(KernelFamily):
     crossing: ClassVar[bool] = True
     name: ClassVar[str] = "nonprojective"
     saves_for_hessian: ClassVar[bool] = True
-    has_code_lengths: ClassVar[bool] = True
     functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=elimination.log_partition,
         log_partition_and_marginals=elimination.log_partition_and_marginals,
@@ -60,6 +60,11 @@ class Nonprojective(KernelFamily):
         best_trees=_best_trees,
         are_trees=arborescence.are_trees,
         sample=_sample,
+    )
+    in_logs: ClassVar[LogKernels] = LogKernels(
+        log_partition_and_marginals=elimination_in_logs.log_partition_and_marginals,
+        hessian_vector_product=elimination_in_logs.hessian_vector_product,
+        code_lengths=code_lengths,
     )
     drawing: ClassVar[tuple[Callable[..., Any], ...]] = (
         _sample,
@@ -78,17 +83,6 @@ class Nonprojective(KernelFamily):
         )
         log_z, marginals = tensors(tuple(sums), arcs.device)
         return log_z, (marginals,), eliminated
-
-    def code_lengths(self, parts: Tensors, others: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        """Arcs that only one of the two allows are left out; what q loses by that is added."""
-        (arcs,), (other_arcs,) = parts, others
-        both = (arcs > -torch.inf) & (other_arcs > -torch.inf)
-        shared = [torch.where(both, each, -torch.inf) for each in (arcs, other_arcs)]
-        values, derivatives, (high, low) = run(code_lengths, *shared, lengths, single_root=self.single_root)
-        if bool(((other_arcs > -torch.inf) & ~both).any()):
-            whole_high, whole_low = run(code_lengths, other_arcs, other_arcs, lengths, single_root=self.single_root)[2]
-            values = values + ((whole_high - high) + (whole_low - low))
-        return values, (derivatives,)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ class _OnCuda(KernelFamily):
     """``call`` for functions that launch CUDA kernels."""
 
     launcher: Launcher
+    rounds_large_scores: ClassVar[bool] = True
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         device = arguments[0].device

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from torch import Tensor
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best import eisner
@@ -14,9 +13,7 @@ from treeparse.kernels.lists.projective import ProjectiveKBest
 from treeparse.kernels.samples import projective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
-from treeparse.kernels.sums.code_lengths_of_spans import code_lengths
-from treeparse.trees.families.arrays import run
-from treeparse.trees.families.family import KBest, Tensors
+from treeparse.trees.families.family import KBest
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 
 
@@ -30,7 +27,6 @@ class Projective(KernelFamily):
 
     crossing: ClassVar[bool] = False
     name: ClassVar[str] = "projective"
-    has_code_lengths: ClassVar[bool] = True
     functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=inside_outside.log_partition,
         log_partition_and_marginals=inside_outside.log_partition_and_marginals,
@@ -46,7 +42,3 @@ class Projective(KernelFamily):
         partial(without_replacement.sample_distinct_trees, projective=True),
     )
     list_of_best: ClassVar[Callable[..., KBest]] = ProjectiveKBest
-
-    def code_lengths(self, parts: Tensors, others: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        values, *derivatives = run(code_lengths, *parts, *others, lengths, single_root=self.single_root)
-        return values, tuple(derivatives)

@@ -19,7 +19,6 @@ from treeparse.kernels.lists.projective import ProjectiveKBest
 from treeparse.kernels.samples import second_order, without_replacement
 from treeparse.kernels.sums import grandparents as sums_with_grandparents
 from treeparse.kernels.sums import siblings as sums_with_siblings
-from treeparse.kernels.sums.code_lengths_of_spans import code_lengths
 from treeparse.trees.families.arrays import integers, run
 from treeparse.trees.families.family import Family, KBest, Tensors
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
@@ -45,11 +44,6 @@ class _ProjectiveParts(KernelFamily):
     """What both share: code lengths, and kernels of best trees that read the other parts of chosen items in place."""
 
     crossing: ClassVar[bool] = False
-    has_code_lengths: ClassVar[bool] = True
-
-    def code_lengths(self, parts: Tensors, others: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        values, *derivatives = run(code_lengths, *parts, *others, lengths, single_root=self.single_root)
-        return values, tuple(derivatives)
 
     def best_trees_of_items(self, arcs: Tensor, others: Tensors, lengths: Tensor, items: Tensor) -> Tensor:
         return self.call(self.functions.best_trees, arcs, *others, lengths, items=integers(items))

@@ -88,8 +88,8 @@ class LabeledKBest:
         rows[is_word] = self._row_of_arc[item, head, dependent]
         self._rows_of_trees = np.concatenate([self._rows_of_trees, rows], 1)
         trees = torch.from_numpy(heads).transpose(0, 1).to(self._arc_scores.device)
-        others = self._scores.scores_of_others(trees).detach()
-        self._others = np.concatenate([self._others, others.T.cpu().numpy()], 1)
+        others = sum((part.sum(-1) for part in self._scores.other_scores_of(trees)), torch.zeros(trees.shape[:2]))
+        self._others = np.concatenate([self._others, others.detach().T.cpu().numpy()], 1)
 
 
 class BestLabeled:

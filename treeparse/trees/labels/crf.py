@@ -25,6 +25,7 @@ from treeparse.trees.checks import (
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
+from treeparse.trees.flat import sum_of_terms, terms_cancel
 from treeparse.trees.labels import sources, sums
 from treeparse.trees.labels.best import BestLabeled
 from treeparse.trees.labels.flat import FlatLabeledTrees
@@ -42,6 +43,7 @@ from treeparse.trees.parts import named
 from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF
+from treeparse.trees.sums import are_large
 from treeparse.trees.tree_kinds import DISTRIBUTIONS
 from treeparse.trees.tree_lists import growing_indices, pad_lists, sort_by_score
 
@@ -119,14 +121,19 @@ class LabeledCRF(TreeDistribution):
         """The label scores of the flat batch."""
         scores = self.label_scores
         source = LabelTensor(scores) if isinstance(scores, Tensor) else scores
-        return FlatLabels(source, self.base.flat.is_arc & (self.base.flat.arcs > -torch.inf))
+        flat = self.base.flat
+        return FlatLabels(source, flat.is_arc & (flat.arcs > -torch.inf), may_read=flat.may_read)
 
     @cached_property
     @torch.enable_grad()
     def arcs(self) -> TreeCRF:
         """The distribution of the trees without their labels; float64."""
-        scores = self.base.flat.arcs + self.labels.log_sums
-        return self.base.with_scores(scores.reshape(self.scores.shape), validate_args=self._validate_args)
+        of_arcs, of_labels = self.base.flat.arcs, self.labels.log_sums
+        scores = of_arcs + of_labels
+        result = self.base.with_scores(scores.reshape(self.scores.shape), validate_args=self._validate_args)
+        if result.flat.may_read and (self.labels.remainders is not None or are_large(of_arcs)):
+            result.flat.remainders = sums.remainders_of_sum(of_arcs, of_labels, self.labels.remainders)
+        return result
 
     @cached_property
     def flat(self) -> FlatLabeledTrees:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -302,13 +309,22 @@ class LabeledCRF(TreeDistribution):
         Raises:
             TreeparseError: for heads without labels; otherwise as for the base.
         """
-        total, possible = self._checked_score(*labeled_tree(value, labels))
-        return self._round(torch.where(possible, total - self.flat.log_partition, -torch.inf))
+        heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
+        terms, possible = self._checked_terms(heads, labels)
+        log_probs = sum_of_terms(terms) - self.flat.log_partition.reshape(-1)
+        if self.arcs.flat.may_read and self.base.flat.family.works_in_logs:
+            cancel = possible & terms_cancel(terms, log_probs)
+            if bool(cancel.any()):
+                trees, ids = map(self.base.flat.samples_of, (heads, labels))
+                others = self.arcs.flat.log_probs_of(trees)[0] + self.labels.log_probs_of_trees(trees, ids)
+                log_probs = torch.where(cancel, others, log_probs)
+        return self._round(torch.where(possible, log_probs, -torch.inf).reshape(heads.shape[:-1]))
 
     def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Return summed scores ``(*sample, *batch)`` of parts and labels; otherwise as ``log_prob``."""
-        total, possible = self._checked_score(*labeled_tree(value, labels))
-        return self._round(torch.where(possible, total, -torch.inf))
+        heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
+        terms, possible = self._checked_terms(heads, labels)
+        return self._round(torch.where(possible, sum_of_terms(terms), -torch.inf).reshape(heads.shape[:-1]))
 
     def log_prob_of_scored(self, heads: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of trees from their scores: less the log partition.
@@ -396,24 +412,28 @@ class LabeledCRF(TreeDistribution):
 
     def _in_support(self, value: LabeledPair) -> Tensor:
         """Tell which pairs of heads and labels are trees without a forbidden part or label."""
-        return self._score(*check_trees(*labeled_tree(value), self.word_mask, samples=True))[1]
+        heads, labels = check_trees(*labeled_tree(value), self.word_mask, samples=True)
+        return self._terms(heads, labels)[1].reshape(heads.shape[:-1])
 
-    def _checked_score(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Check trees and return their ``_score``; raise for head lists that are no trees, whatever the scores."""
-        heads, labels = check_trees(heads, labels, self.word_mask, samples=True)
-        total, possible = self._score(heads, labels)
+    def _checked_terms(self, heads: Tensor, labels: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Return the ``_terms`` of trees; raise for head lists that are no trees, whatever the scores."""
+        terms, possible = self._terms(heads, labels)
         if self._validate_args and not bool(possible.all()):  # because the check takes longer
             check_whole_trees(heads, self.word_mask, self.lengths)
-        return total, possible
+        return terms, possible
 
-    def _score(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return summed scores of labelled trees ``(*sample, *batch)``, and which of them are in the support."""
-        shape = heads.shape[:-1]
-        heads, ids = map(self.base.flat.samples_of, (heads, labels))
-        total, possible = self.base.flat.scores_of(heads)
+    def _terms(self, heads: Tensor, labels: Tensor) -> tuple[list[Tensor], Tensor]:
+        """Return the terms ``(S, B, W)`` of labelled trees' scores, and which are in the support ``(S, B)``.
+
+        Trees are heads and labels ``(*sample, *batch, n+1)``.
+        """
+        flat = self.base.flat
+        heads, ids = map(flat.samples_of, (heads, labels))
+        scores = flat.part_scores_of(heads)
+        _, possible = flat.sum_scores(heads, scores)
         exist = ((heads < 0) | ((ids >= 0) & (ids < self.labels.count))).all(-1)
-        values = self.labels.of_labeled_trees(heads, ids).sum(-1)
-        return (total + values).reshape(shape), (possible & exist & (values > -torch.inf)).reshape(shape)
+        values = self.labels.of_labeled_trees(heads, ids)
+        return [*scores, values], possible & exist & (values > -torch.inf).all(-1)
 
     def _expected_las(self, heads: Tensor, labels: Tensor) -> Tensor:
         heads, labels = check_trees(heads, labels, self.word_mask)

@@ -110,6 +110,20 @@ def real_scores(arcs: Tensor, scores: Tensor) -> Tensor:
     return torch.where(arcs.unsqueeze(-1), scores, 0.0).to(torch.float64)
 
 
+class _LogSum(torch.autograd.Function):
+    """``logsumexp``, whose own derivative is wrong for large scores: it takes the exponential of a difference."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor) -> Tensor:
+        ctx.save_for_backward(scores)
+        return scores.logsumexp(-1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        (scores,) = ctx.saved_tensors
+        return gradient.unsqueeze(-1) * scores.softmax(-1)
+
+
 def log_sum(scores: Tensor) -> Tensor:
     """Return the log of the summed weight of an arc's labels ``(..., L) -> (...)``.
 
@@ -117,13 +131,32 @@ def log_sum(scores: Tensor) -> Tensor:
     """
     allowed = (scores > -torch.inf).any(-1)
     finite = torch.where(allowed.unsqueeze(-1), scores, 0.0)
-    return torch.where(allowed, finite.logsumexp(-1), -torch.inf)
+    total = _LogSum.apply(finite) if is_plain(finite) else finite.logsumexp(-1)
+    return torch.where(allowed, total, -torch.inf)
+
+
+def log_sum_remainder(scores: Tensor) -> Tensor:
+    """Return what the rounding of ``log_sum`` takes from large scores, a constant: ``(..., L) -> (...)``."""
+    scores = scores.detach()
+    top = scores.amax(-1)
+    top = torch.where(top > -torch.inf, top, 0.0)
+    log_weight = (scores - top.unsqueeze(-1)).exp().sum(-1).log()
+    return torch.where(log_weight > -torch.inf, (top - log_sum(scores)) + log_weight, 0.0)
+
+
+def remainders_of_sum(of_arcs: Tensor, of_labels: Tensor, lost: Tensor | None) -> Tensor:
+    """Return what rounding takes from a sum of log weights, and what it took from the second one: constants."""
+    x, y = of_arcs.detach(), of_labels.detach()
+    total = x + y
+    part = total - x
+    remainders = (x - (total - part)) + (y - part)
+    return torch.where(total.abs() < torch.inf, remainders if lost is None else remainders + lost, 0.0)
 
 
 def log_probs(scores: Tensor) -> Tensor:
     """Return the log probability of each label given the arc ``(..., L)``; -inf on arcs without a label."""
-    total = log_sum(scores).unsqueeze(-1)
-    return torch.where(total > -torch.inf, scores - torch.where(total > -torch.inf, total, 0.0), -torch.inf)
+    allowed = (scores > -torch.inf).any(-1, keepdim=True)
+    return torch.where(allowed, torch.where(allowed, scores, 0.0).log_softmax(-1), -torch.inf)
 
 
 class _Entropy(torch.autograd.Function):

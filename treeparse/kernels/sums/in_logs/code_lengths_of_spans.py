@@ -8,11 +8,12 @@ The derivative in the scores of p goes down through the spans again: a split's o
 span changes along.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray
+from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.spans import (
     NO_SPAN,
@@ -26,24 +27,51 @@ from treeparse.kernels.spans import (
     splits,
     whole,
 )
-from treeparse.kernels.sums.spans_in_logs import completed, exponentiate_terms, give_to_split, inside, log_terms
+from treeparse.kernels.sums.in_logs.spans import (
+    NO_REMAINDERS,
+    completed,
+    exponentiate_terms,
+    give_to_halves,
+    give_to_parts,
+    inside,
+    log_terms,
+    remainders_of,
+)
 from treeparse.kernels.threads import run_batch
 
+PartArrays = Sequence[AnyFloatArray]
 
-def code_lengths(*arguments: Any, single_root: bool, threads: int = 1) -> tuple[FloatArray, ...]:
-    """Return ``-E_p[log q]`` in nats ``(B,)``, and its derivative in all scores of p, which have their shapes.
 
-    The arguments are the scores of p, those of q, and lengths ``(B,)``: scores of arcs ``(B, n+1, n+1)``, and ``(B,
-    n+1, n+1, n+1)`` of siblings and of grandparents, if any. Trees that q forbids, and items without a tree, add 0.
+def code_lengths(
+    parts: PartArrays,
+    others: PartArrays,
+    lengths: IntArray,
+    *,
+    remainders: FloatArray = NO_REMAINDERS,
+    other_remainders: FloatArray = NO_REMAINDERS,
+    single_root: bool,
+    threads: int = 1,
+) -> tuple[FloatArray, ...]:
+    """Return ``-E_p[log q]`` in nats, and its derivatives in all scores of p.
+
+    Trees that q forbids, and items without a tree, add 0.
+
+    Args:
+        parts: the scores of p: of arcs ``(B, n+1, n+1)``, and ``(B, n+1, n+1, n+1)`` of siblings and of grandparents,
+            if any.
+        others: those of q.
+        lengths: ``(B,)``.
+        remainders: ``(B, n+1, n+1)``, what rounding took from the scores of p's arcs, if anything.
+        other_remainders: the same of q's.
+        single_root: whether exactly one word hangs from node 0.
+        threads: how many threads to use at most.
     """
-    *parts, lengths = arguments
-    order = len(parts) // 2
-    nothing, values = np.empty((len(lengths), 0, 0, 0)), np.zeros(len(lengths))
-    p, q = (completed([part.astype(np.float64) for part in each], nothing) for each in (parts[:order], parts[order:]))
-    derivatives = [np.zeros(part.shape) for part in parts[:order]]
-    batch = lengths, order, single_root, *p, *q, values, *completed(derivatives, nothing)
+    order, nothing, sums = len(parts), np.empty((len(lengths), 0, 0, 0)), np.zeros(len(lengths))
+    p, q = (completed([part.astype(np.float64) for part in each], nothing) for each in (parts, others))
+    derivatives = [np.zeros(part.shape) for part in parts]
+    batch = lengths, order, single_root, *p, remainders, *q, other_remainders, sums, *completed(derivatives, nothing)
     run_batch(_code_lengths, lambda n: 100 * n ** (1 + order), *batch, threads=threads)
-    return values, *derivatives
+    return sums, *derivatives
 
 
 class _Charts(NamedTuple):
@@ -67,19 +95,22 @@ def _code_lengths(
     arcs,
     siblings,
     grandparents,
+    remainders,
     other_arcs,
     other_siblings,
     other_grandparents,
-    values,
+    other_remainders,
+    sums,
     arc_results,
     sibling_results,
     grandparent_results,
 ):
     for b in range(start, stop):
         fixed, size = (lengths[b], order, single_root), lengths[b] + 1
-        p = ScoredSentence(*fixed, arcs[b], siblings[b], grandparents[b])
-        q = ScoredSentence(*fixed, other_arcs[b], other_siblings[b], other_grandparents[b])
-        results = ScoredSentence(*fixed, arc_results[b], sibling_results[b], grandparent_results[b])
+        nothing, own, of_q = remainders[0, :0], remainders_of(remainders, b), remainders_of(other_remainders, b)
+        p = ScoredSentence(*fixed, arcs[b], siblings[b], grandparents[b], own)
+        q = ScoredSentence(*fixed, other_arcs[b], other_siblings[b], other_grandparents[b], of_q)
+        results = ScoredSentence(*fixed, arc_results[b], sibling_results[b], grandparent_results[b], nothing)
         cells, root = cells_of(p), cell(p, whole(p))
         logs, others, outer, terms = (
             np.empty((2, cells)),
@@ -93,7 +124,7 @@ def _code_lengths(
         if logs[0, root] > -np.inf:
             outer[0, root] = 1.0
             _go_up(p, q, charts)
-            values[b] = charts.codes[root]
+            sums[b] = charts.codes[root]
             _go_down(p, q, charts, results)
 
 
@@ -158,4 +189,5 @@ def _share(p, q, number, charts, results):
             marginal = share * charts.outer[0, here]
             change = charts.own[k - begin] - charts.codes[here]
             derivative = share * charts.outer[1, here] + marginal * change
-            give_to_split(p, number, k, marginal, derivative, derivative, charts.outer, results)
+            give_to_halves(p, number, k, marginal, derivative, charts.outer)
+            give_to_parts(p, number, k, derivative, results)

@@ -7,10 +7,12 @@ Going up, a span takes a log and a *tangent*, its derivative along a vector: the
 shares. Going down, a span takes its marginal and that one's tangent, and gives each split its share of them.
 """
 
+from typing import Any, cast
+
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import jit, lent_jit, view_jit
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.logspace import log_add, two_sum
 from treeparse.kernels.spans import (
@@ -26,15 +28,18 @@ from treeparse.kernels.spans import (
     contexts_of,
     halves,
     parts_of_span,
+    remainder_of_split,
     scores_of_split,
     span,
     span_of_pair,
     splits,
     whole,
 )
+from treeparse.kernels.sums.centring import centred, rescaled
 from treeparse.kernels.threads import run_batch
 
 LOG_PARTITION, MARGINALS, LOG_MARGINALS, PRODUCT = range(4)  # the quantities
+NO_REMAINDERS = np.empty((1, 0, 0))
 PartArrays = tuple[AnyFloatArray, ...]
 
 
@@ -47,6 +52,7 @@ def sum_items(
     results: PartArrays = (),
     vectors: PartArrays | None = None,
     *,
+    remainders: FloatArray = NO_REMAINDERS,
     single_root: bool,
     threads: int,
 ) -> None:
@@ -60,6 +66,7 @@ def sum_items(
         log_z: ``(B,)``, where log partitions are stored.
         results: of the shapes of the parts, where the quantity is stored; empty for log partitions.
         vectors: of the shapes of the parts, for products.
+        remainders: ``(B, n+1, n+1)``, what rounding took from the scores of arcs, if anything.
         single_root: whether exactly one word hangs from node 0.
         threads: how many threads to use at most.
     """
@@ -71,11 +78,65 @@ def sum_items(
     fill = -np.inf if quantity == LOG_MARGINALS else 0.0
     stored = completed([np.full(part[items].shape, fill) for part in results], nothing) if results else scores
     logs = np.empty(len(items))
-    arguments = lengths[items], len(parts), single_root, *scores, *along, quantity, logs, *stored
+    lost = remainders[items] if remainders.shape[1] > 0 else remainders
+    arguments = lengths[items], len(parts), single_root, *scores, lost, *along, quantity, logs, *stored
     run_batch(_sum_items, lambda n: 50 * n ** (1 + len(parts)), *arguments, threads=threads)
     log_z[items] = logs
     for result, values in zip(results, stored, strict=False):
         result[items] = values
+
+
+def multiply_items(
+    parts: PartArrays,
+    lengths: IntArray,
+    items: IntArray,
+    results: PartArrays,
+    vectors: PartArrays,
+    *,
+    remainders: FloatArray = NO_REMAINDERS,
+    single_root: bool,
+    threads: int,
+) -> None:
+    """Store the Hessian of the log partition times vectors, for some items; arguments as for ``sum_items``."""
+    if len(items) == 0:
+        return
+    options, log_z = {"remainders": remainders, "single_root": single_root, "threads": threads}, np.empty(len(lengths))
+    if len(parts) > ARCS:
+        sum_items(parts, lengths, items, PRODUCT, log_z, results, vectors, **options)
+        return
+    (scores,), (product,), (values,) = (cast(tuple[FloatArray], each) for each in (parts, results, vectors))
+    values, scales = centred(scores, lengths, values, threads)
+    sum_items(parts, lengths, items, PRODUCT, log_z, results, (values,), **options)
+    product[items] = rescaled(product[items], scales[items])
+
+
+def log_partition_and_marginals(
+    *parts_and_lengths: Any, remainders: FloatArray = NO_REMAINDERS, single_root: bool, threads: int = 1
+) -> PartArrays:
+    """Return the log partition ``(B,)`` and the probability of every part, 0 without a tree.
+
+    The arguments are the scores of the parts, as for ``sum_items``, and lengths.
+    """
+    *parts, lengths = parts_and_lengths
+    log_z, results = np.empty(len(lengths)), tuple(map(np.zeros_like, parts))
+    options = {"remainders": remainders, "single_root": single_root, "threads": threads}
+    sum_items(tuple(parts), lengths, np.arange(len(lengths)), MARGINALS, log_z, results, **options)
+    return log_z, *results
+
+
+def hessian_vector_product(
+    *arguments: Any, remainders: FloatArray = NO_REMAINDERS, single_root: bool, threads: int = 1
+) -> PartArrays:
+    """Return the Hessian of the log partition in all scores times vectors.
+
+    The arguments are the scores of the parts, as for ``sum_items``, lengths, and vectors of the parts' shapes.
+    """
+    order = len(arguments) // 2
+    parts, lengths, vectors = arguments[:order], arguments[order], arguments[order + 1 :]
+    results = tuple(map(np.zeros_like, parts))
+    options = {"remainders": remainders, "single_root": single_root, "threads": threads}
+    multiply_items(parts, lengths, np.arange(len(lengths)), results, vectors, **options)
+    return results
 
 
 def unsafe(log_z: FloatArray) -> IntArray:
@@ -89,6 +150,12 @@ def completed(parts: list[FloatArray], nothing: FloatArray) -> tuple[FloatArray,
     return arcs, siblings, grandparents
 
 
+@view_jit
+def remainders_of(remainders, b):
+    """Return the remainders of an item, which are empty if there are none."""
+    return remainders[b if remainders.shape[1] > 0 else 0]
+
+
 @jit
 def _sum_items(
     start,
@@ -99,6 +166,7 @@ def _sum_items(
     arcs,
     siblings,
     grandparents,
+    remainders,
     arc_vectors,
     sibling_vectors,
     grandparent_vectors,
@@ -110,9 +178,10 @@ def _sum_items(
 ):
     for b in range(start, stop):
         fixed = lengths[b], order, single_root
-        sentence = ScoredSentence(*fixed, arcs[b], siblings[b], grandparents[b])
-        vectors = ScoredSentence(*fixed, arc_vectors[b], sibling_vectors[b], grandparent_vectors[b])
-        results = ScoredSentence(*fixed, arc_results[b], sibling_results[b], grandparent_results[b])
+        nothing, own = remainders[0, :0], remainders_of(remainders, b)
+        sentence = ScoredSentence(*fixed, arcs[b], siblings[b], grandparents[b], own)
+        vectors = ScoredSentence(*fixed, arc_vectors[b], sibling_vectors[b], grandparent_vectors[b], nothing)
+        results = ScoredSentence(*fixed, arc_results[b], sibling_results[b], grandparent_results[b], nothing)
         logs, terms = np.empty((2, cells_of(sentence))), np.empty((2, sentence.words + 1))
         tangents = np.zeros(cells_of(sentence) if quantity == PRODUCT else 0)
         inside(sentence, vectors, logs, tangents, terms)
@@ -191,6 +260,7 @@ def log_terms(sentence, number, logs, terms):
         for score in (arc, sibling, grandparent):
             high, lost = two_sum(high, score)
             low += lost
+        low += remainder_of_split(sentence, number, k)
         terms[0, k - begin], terms[1, k - begin] = high, low
         if high > top_high:
             top_high, top_low = high, low
@@ -229,15 +299,21 @@ def _share(sentence, vectors, number, logs, tangents, terms, outer, results):
         if len(tangents) > 0:
             change = _tangent(sentence, vectors, number, k, tangents) - tangents[here]
             tangent = result = share * outer[1, here] + marginal * change
-        give_to_split(sentence, number, k, marginal, tangent, result, outer, results)
+        give_to_halves(sentence, number, k, marginal, tangent, outer)
+        give_to_parts(sentence, number, k, result, results)
 
 
 @lent_jit
-def give_to_split(sentence, number, k, marginal, tangent, result, outer, results):
-    """Add a marginal and its tangent to those of a split's halves, and a result to that of the parts it scores."""
+def give_to_halves(sentence, number, k, marginal, tangent, outer):
+    """Add a marginal and its tangent to those of a split's halves."""
     for half in halves(sentence, number, k):
         outer[0, cell(sentence, half)] += marginal
         outer[1, cell(sentence, half)] += tangent
+
+
+@lent_jit
+def give_to_parts(sentence, number, k, result, results):
+    """Add a result to that of the parts that a split scores."""
     head, dependent = arc_of(sentence, number, k)
     if dependent > 0:
         results.arcs[head, dependent] += result

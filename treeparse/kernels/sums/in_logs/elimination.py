@@ -6,8 +6,8 @@ its largest term.
 
 Every weight may carry an expected *value*: of a sum the mean of its terms' by their shares, of a product the sum of the
 factors', of a quotient their difference. The pivots' values add up to that of a tree. An arc has a value of its own.
-Where code lengths are asked for, every term of a sum adds minus the log of its share under other scores, those of q, so
-that the value of a tree is ``-E_p[log q]``. Scores enter the shares alone: values do not grow with them.
+Where code lengths are asked for, every term of a sum adds minus the log of its share, so that the value of all trees is
+their entropy. Scores enter the shares alone: values do not grow with them.
 
 On the way back, a weight takes the derivatives of the result in its value and in its log. Those of an arc's own value
 and log are the arc's marginal and the derivative in its score: along a vector of values, a product with the Hessian.
@@ -26,25 +26,25 @@ from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.exponential import weigh_log_row
 from treeparse.kernels.logspace import add_log_rows, take_code_row, two_sum
 from treeparse.kernels.rows import add_row, add_rows, add_two_rows, multiply_row, scale_row, whole
+from treeparse.kernels.sums.centring import centred, rescaled
 from treeparse.kernels.sums.item import NO_TREE, first_head
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES
 
-PLANES = 5
-LOG, REMAINDER, OTHER_LOG, OTHER_REMAINDER, VALUE = range(PLANES)  # under p, under q, and the expected value
-SHARE = PLANES  # of a sum's term under p
+PLANES = 3
+LOG, REMAINDER, VALUE = range(PLANES)
+SHARE = PLANES  # of a sum's term
 OF_VALUE, OF_LOG = range(2)  # derivatives of the result
-NO_SCORES = np.empty((2, 0, 0, 0))
 NO_VALUES = np.empty((0, 0, 0))
 
 
 class LogSums(NamedTuple):
     """What is summed over the trees of a batch; items without a tree have 0, and their log partitions are -inf."""
 
-    log_z: FloatArray  # (4, B) of p, as two numbers, and of q
+    log_z: FloatArray  # (2, B) as two numbers
     values: FloatArray  # (B,) the expected values of trees
     marginals: FloatArray  # (B, n+1, n+1)
-    derivatives: FloatArray  # (B, n+1, n+1) of the expected values in the scores of p
+    derivatives: FloatArray  # (B, n+1, n+1) of the expected values in the scores
 
 
 def sum_in_logs(
@@ -52,53 +52,69 @@ def sum_in_logs(
     lengths: IntArray,
     *,
     values: FloatArray = NO_VALUES,
-    others: FloatArray = NO_SCORES,
+    with_codes: bool = False,
     differentiate: bool = True,
     single_root: bool,
     threads: int = 1,
 ) -> LogSums:
-    """Return sums over trees by their scores under p.
+    """Return sums over trees.
 
     Args:
         scores: ``(2, B, n+1, n+1)``, with what their rounding lost.
         lengths: ``(B,)``.
         values: of arcs, ``(B, n+1, n+1)``; 0 if left out.
-        others: the scores of q, ``(2, B, n+1, n+1)``, which must allow the same arcs: code lengths are added then.
+        with_codes: whether a tree's value has minus the log of its probability, too.
         differentiate: whether marginals and derivatives are computed too.
         single_root: whether exactly one word hangs from node 0.
         threads: how many threads to use at most.
     """
     batch, shape = len(lengths), scores.shape[1:] if differentiate else (0, 0, 0)
-    result = LogSums(np.full((4, batch), -np.inf), np.zeros(batch), np.zeros(shape), np.zeros(shape))
-    run_batch(_sum_items, lambda n: 20 * n**3, lengths, scores, others, values, single_root, *result, threads=threads)
+    result = LogSums(np.full((2, batch), -np.inf), np.zeros(batch), np.zeros(shape), np.zeros(shape))
+    arguments = lengths, scores, values, with_codes, single_root, *result
+    run_batch(_sum_items, lambda n: 20 * n**3, *arguments, threads=threads)
     return result
 
 
-def code_lengths(
-    scores: FloatArray, others: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return ``-E_p[log q]`` in nats ``(B,)``, and its derivative in the scores of p ``(B, n+1, n+1)``.
+def log_partition_and_marginals(
+    arcs: FloatArray,
+    lengths: IntArray,
+    *,
+    remainders: FloatArray | None = None,
+    single_root: bool,
+    threads: int = 1,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree."""
+    sums = sum_in_logs(with_remainders(arcs, remainders), lengths, single_root=single_root, threads=threads)
+    return sums.log_z[0], sums.marginals
 
-    ``scores`` are p's, ``others`` q's, which must allow the same arcs. Items without a tree have 0. The third result
-    ``(2, B)`` is the log partition of q as two numbers.
-    """
-    p, q = map(with_remainders, (scores, others))
-    sums = sum_in_logs(p, lengths, others=q, single_root=single_root, threads=threads)
-    return sums.values, sums.derivatives, np.where(sums.log_z[:1] > -np.inf, sums.log_z[2:], 0.0)
+
+def hessian_vector_product(
+    arcs: FloatArray,
+    lengths: IntArray,
+    vectors: FloatArray,
+    *,
+    remainders: FloatArray | None = None,
+    single_root: bool,
+    threads: int = 1,
+) -> FloatArray:
+    """Return the Hessian of the log partition in the scores times ``vectors``, all ``(B, n+1, n+1)``."""
+    values, scales = centred(arcs, lengths, vectors, threads)
+    options = {"single_root": single_root, "threads": threads}
+    sums = sum_in_logs(with_remainders(arcs, remainders), lengths, values=values, **options)
+    return rescaled(sums.derivatives, scales)
 
 
-def with_remainders(scores: FloatArray) -> FloatArray:
-    """Return scores as two numbers each, the second one 0."""
-    return np.stack([scores, np.zeros_like(scores)])
+def with_remainders(scores: FloatArray, remainders: FloatArray | None = None) -> FloatArray:
+    """Return scores as two numbers each."""
+    return np.stack([scores, np.zeros_like(scores) if remainders is None else remainders])
 
 
 class _Sentence(NamedTuple):
-    """What the arcs of a sentence have; without a q, or without values, arrays are empty."""
+    """What the arcs of a sentence have."""
 
     words: int
     scores: FloatArray  # (2, n+1, n+1)
-    others: FloatArray  # (2, n+1, n+1) of q
-    values: FloatArray  # (n+1, n+1)
+    values: FloatArray  # (n+1, n+1), or empty
 
 
 class _Elimination(NamedTuple):
@@ -121,31 +137,36 @@ class _Elimination(NamedTuple):
 
 @jit
 def _sum_items(
-    start, stop, lengths, scores, others, values, single_root, log_z, sums_of_values, marginals, derivatives
+    start,
+    stop,
+    lengths,
+    scores,
+    values,
+    with_codes,
+    single_root,
+    log_z,
+    sums_of_values,
+    marginals,
+    derivatives,
 ):
-    with_codes, with_values = others.shape[1] > 0, len(values) > 0
     differentiate = len(marginals) > 0
-    eliminated = _new_elimination(scores.shape[2] - 1, with_codes, with_values, differentiate)
+    eliminated = _new_elimination(scores.shape[2] - 1, with_codes, len(values) > 0, differentiate)
     for b in range(start, stop):
         n = lengths[b]
         own = scores[:, b]
-        sentence = _Sentence(
-            n, own, others[:, b] if with_codes else own[:, :0], values[b] if with_values else own[0, :0]
-        )
+        sentence = _Sentence(n, own, values[b] if len(values) > 0 else own[0, :0])
         for i in range(n + 1):
             for j in range(i + 1, n + 1):
                 _load_arcs(sentence, i, j, eliminated)
         root_word = _eliminate(n, 1 if single_root else n + 1, eliminated)
         if root_word == NO_TREE:
             continue
-        log_z[:, b] = 0.0
+        total = lost = 0.0
         for k in range(1, n + 1):
-            for plane in (LOG, OTHER_LOG):
-                log_z[plane, b], low = two_sum(log_z[plane, b], eliminated.pivots[plane, k])
-                log_z[plane + 1, b] += low + eliminated.pivots[plane + 1, k]
+            total, low = two_sum(total, eliminated.pivots[LOG, k])
+            lost += low + eliminated.pivots[REMAINDER, k]
             sums_of_values[b] += eliminated.pivots[VALUE, k]
-        for plane in (LOG, OTHER_LOG):
-            log_z[plane, b], log_z[plane + 1, b] = two_sum(log_z[plane, b], log_z[plane + 1, b])
+        log_z[0, b], log_z[1, b] = two_sum(total, lost)
         if differentiate:
             eliminated.outer_before[:, : n + 1] = eliminated.outer_after[:, : n + 1] = 0.0
             _differentiate(sentence, root_word, eliminated)
@@ -179,8 +200,6 @@ def _load_arcs(sentence, i, j, eliminated):
         if dependent > 0:
             for part in range(2):
                 weights[LOG + part, i, j] = sentence.scores[part, head, dependent]
-                if eliminated.with_codes:
-                    weights[OTHER_LOG + part, i, j] = sentence.others[part, head, dependent]
             is_allowed = weights[LOG, i, j] > -np.inf
             if eliminated.with_values:
                 has_value = len(sentence.values) > 0 and is_allowed
@@ -218,11 +237,9 @@ def _eliminate(n, root_word, eliminated):
             for j in range(1, k):
                 _remove_arc(before, j)
         for i in range(k):
-            for plane in (LOG, OTHER_LOG):
-                if before[plane, i, k] > -np.inf:
-                    high, low = two_sum(before[plane, i, k], -pivots[plane, k])
-                    low += before[plane + 1, i, k] - pivots[plane + 1, k]
-                    before[plane, i, k], before[plane + 1, i, k] = high, low
+            if before[LOG, i, k] > -np.inf:
+                before[LOG, i, k], low = two_sum(before[LOG, i, k], -pivots[LOG, k])
+                before[REMAINDER, i, k] = low + (before[REMAINDER, i, k] - pivots[REMAINDER, k])
             before[VALUE, i, k] -= pivots[VALUE, k]
     return root_word
 
@@ -230,8 +247,7 @@ def _eliminate(n, root_word, eliminated):
 @lent_jit
 def _remove_arc(before, j):
     """Remove the arc from node 0 to a word."""
-    before[LOG, 0, j] = before[OTHER_LOG, 0, j] = -np.inf
-    before[REMAINDER, 0, j] = before[OTHER_REMAINDER, 0, j] = 0.0
+    before[LOG, 0, j], before[REMAINDER, 0, j] = -np.inf, 0.0
 
 
 @lent_jit
@@ -246,63 +262,41 @@ def _sum_paths(i, j, last, eliminated):
     before, after, terms = eliminated.before, eliminated.after, eliminated.terms
     width, plane, first = eliminated.width, eliminated.plane, max(i, j)
     x, y, count = j * width + first, i * width + first, last + 1 - first  # the rows of k -> j and of i -> k
-    other_top = -np.inf
-    if eliminated.with_codes:
-        at, z = OTHER_LOG * width, OTHER_LOG * plane
-        other_top = add_log_rows(
-            terms,
-            at,
-            terms,
-            at + width,
-            after,
-            z + x,
-            after,
-            z + plane + x,
-            before,
-            z + y,
-            before,
-            z + plane + y,
-            count,
-        )
     if eliminated.with_values:
         add_two_rows(terms, VALUE * width, after, VALUE * plane + x, before, VALUE * plane + y, count)
     top = add_log_rows(terms, 0, terms, width, after, x, after, x + plane, before, y, before, y + plane, count)
-    return _sum_terms(top, other_top, count, eliminated)
+    return _sum_terms(top, count, eliminated)
 
 
 @lent_jit
-def _sum_terms(top, other_top, count, eliminated):
-    """Sum terms whose largest logs are given; return all planes of the sum.
+def _sum_terms(top, count, eliminated):
+    """Sum terms of which the largest log is given; return all planes of the sum.
 
-    ``SHARE`` takes the terms' shares under p, and ``VALUE`` the shares times the values, code lengths included.
+    ``SHARE`` takes the terms' shares, and ``VALUE`` the shares times the values, code lengths included.
     """
     terms, width = eliminated.terms, eliminated.width
-    other_low = value = 0.0
-    if other_top > -np.inf:
-        at = OTHER_LOG * width
-        log_total = np.log(weigh_log_row(terms, SHARE * width, terms, at, terms, at + width, other_top, count))
-        take_code_row(terms, VALUE * width, terms, at, terms, at + width, other_top, log_total, count)
-        other_top, other_low = two_sum(other_top, log_total)
     if top == -np.inf:
-        return top, 0.0, other_top, other_low, value
-    total = weigh_log_row(terms, SHARE * width, terms, 0, terms, width, top, count)
+        return top, 0.0, 0.0
+    total, value = weigh_log_row(terms, SHARE * width, terms, 0, terms, width, top, count), 0.0
+    log_total = np.log(total)
     scale_row(terms, SHARE * width, 1.0 / total, count)
+    if eliminated.with_codes:
+        take_code_row(terms, VALUE * width, terms, 0, terms, width, top, log_total, count)
     if eliminated.with_values:
         value = multiply_row(terms, VALUE * width, terms, SHARE * width, count)
-    high, low = two_sum(top, np.log(total))
-    return high, low, other_top, other_low, value
+    high, low = two_sum(top, log_total)
+    return high, low, value
 
 
 @lent_jit
 def _sum_pivot(k, root_word, eliminated):
     """Fill the pivot of word ``k``; return whether it has any head."""
-    terms, before, first = eliminated.terms, eliminated.before, first_head(k, root_word)
-    top = other_top = -np.inf
+    terms, before, first, top = eliminated.terms, eliminated.before, first_head(k, root_word), -np.inf
     for i in range(first, k):
         for plane in range(PLANES):
             terms[plane, i - first] = before[plane, i, k]
-        top, other_top = max(top, before[LOG, i, k]), max(other_top, before[OTHER_LOG, i, k])
-    planes = _sum_terms(top, other_top if eliminated.with_codes else -np.inf, k - first, eliminated)
+        top = max(top, before[LOG, i, k])
+    planes = _sum_terms(top, k - first, eliminated)
     for plane in range(PLANES):
         eliminated.pivots[plane, k] = planes[plane]
     return top > -np.inf
@@ -336,7 +330,7 @@ def _share_pivot(k, root_word, eliminated):
         if share > 0.0:
             value = before[VALUE, i, k]  # less the pivot's
             if eliminated.with_codes:
-                value -= before[OTHER_LOG, i, k] + before[OTHER_REMAINDER, i, k]
+                value -= before[LOG, i, k] + before[REMAINDER, i, k]
             outer[OF_VALUE, i, k] = max(outer[OF_VALUE, i, k] + of_value * share, 0.0)  # rounding may leave less
             outer[OF_LOG, i, k] += of_log * share + of_value * share * value
 
