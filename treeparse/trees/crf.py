@@ -45,9 +45,10 @@ class TreeCRF(TreeDistribution):
     and entries beyond ``lengths`` are ignored, whatever they hold. A tree is a head list ``(n+1,)``: the head of every
     word, and -1 at node 0 and at padding. In arguments, anything may pad (``help("treeparse.trees.checks")``).
 
-    Sums are right to nine digits for scores of up to 1e6, with labels cross-entropies for scores of up to 1e3. Beyond,
-    the rounding of scores costs log probabilities and marginals 1e-15 of the largest score, and what weighs scores by
-    marginals as much again (``scripts/measure_accuracy.py``). Entropies without labels are right for all scores.
+    Log partitions, log probabilities, marginals, entropies, divergences, risks and their gradients are right to nine
+    digits for float64 scores of all these sizes, with labels and without: relatively, or absolutely in nats and
+    probabilities; gradients relative to the largest one or to the value (``scripts/measure_accuracy.py``). Scores above
+    1e5 cost time where they matter, and on a device they are only found with validated arguments.
 
     Of trees of equal score, the tree of shorter arcs in sum is the better one, then the tree of the greater sum of
     fixed pseudo-random keys of arcs. The rule is the same for every kind of distribution, and the tree does not depend

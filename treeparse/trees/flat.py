@@ -355,7 +355,8 @@ class FlatTrees:
     def log_probs_of(self, heads: Tensor) -> tuple[Tensor, Tensor]:
         """Return log probabilities of head lists ``(S, B, n+1)``; otherwise as ``scores_of``.
 
-        They are differences of scores and log partitions, or minus code lengths where these would cancel.
+        They are differences of scores and log partitions, as which they are differentiated. Where these cancel, the
+        values are minus code lengths.
         """
         scores = self.part_scores_of(heads)
         total, are_trees = self.sum_scores(heads, scores)
@@ -370,17 +371,15 @@ class FlatTrees:
             trees, items = heads[cancel], cancel.nonzero()[:, 1]
             step = max(1, MOST_IN_LOGS // self.parts.width)
             codes = [self._code_lengths_of(*part) for part in zip(trees.split(step), items.split(step), strict=True)]
-            log_probs = log_probs.masked_scatter(cancel, -torch.cat(codes))
+            log_probs = with_values(log_probs, log_probs.masked_scatter(cancel, -torch.cat(codes)))
         return log_probs, are_trees
 
     def _code_lengths_of(self, heads: Tensor, items: Tensor) -> Tensor:
-        """Return code lengths ``(T,)`` of trees ``(T, n+1)`` of these items: those of distributions with one tree."""
-        parts, lengths = self.parts.of_items(items), self.lengths[items]
+        """Return code lengths ``(T,)`` of trees ``(T, n+1)`` of these items: constants, of point masses."""
+        parts = self.parts.of_items(items).detach()
         lost = None if self.remainders is None else self.remainders[items]
-        agree = torch.where(arcs_agreeing_with(heads), 0.0, -torch.inf).to(torch.float64)
-        only = TreeSums(self.family, parts.detach().neutral().with_arcs(agree), lengths)
-        every = torch.arange(len(items), device=items.device)
-        return only.code_lengths(TreeSums(self.family, parts, lengths, lost), every)
+        only = parts.neutral().with_arcs(torch.where(arcs_agreeing_with(heads), 0.0, -torch.inf).to(torch.float64))
+        return self.family.code_lengths(only, parts, self.lengths[items], other_remainders=lost)[0]
 
     def part_scores_of(self, heads: Tensor) -> list[Tensor]:
         """Return the scores ``(S, B, W)`` of all parts of head lists ``(S, B, n+1)``, one tensor a kind; 0 for none."""
@@ -430,6 +429,12 @@ class FlatTrees:
 def sum_of_terms(terms: Sequence[Tensor]) -> Tensor:
     """Sum terms ``(S, B, W)`` of trees' scores: ``(S, B)``."""
     return reduce(torch.add, (part.sum(-1) for part in terms))
+
+
+def with_values(numbers: Tensor, values: Tensor) -> Tensor:
+    """Return other values, the same up to rounding, with the numbers' graph."""
+    change = (values - numbers).detach()
+    return numbers + torch.where(change.isfinite(), change, 0.0)
 
 
 def terms_cancel(terms: Sequence[Tensor], log_probs: Tensor) -> Tensor:

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+COARSE = 1024.0
+
 
 class PartKind(ABC):
     """A kind of part besides arcs. The heads of a tree determine its parts of every kind.
@@ -128,7 +130,8 @@ class Parts(tuple[Tensor, ...]):
         finite = torch.where(is_arc & (self[0] > -torch.inf), self[0].detach(), -torch.inf)
         best = finite.amax(-2, keepdim=True)
         best = torch.where(best > -torch.inf, best, 0.0)
-        return self.with_arcs(torch.where(is_arc, self[0] - best, 0.0)), best.sum((-2, -1))
+        coarse, fine = coarse_and_fine(best.squeeze(-2))
+        return self.with_arcs(torch.where(is_arc, self[0] - best, 0.0)), coarse.sum(-1) + fine.sum(-1)
 
     @property
     def width(self) -> int:
@@ -150,6 +153,12 @@ class Parts(tuple[Tensor, ...]):
     def mean(items: "Sequence[Parts]") -> "Parts":
         """Return the mean of several scores of the same kinds of part; a part that one of them forbids is forbidden."""
         return Parts([torch.stack(part).mean(0) for part in zip(*items, strict=True)])
+
+
+def coarse_and_fine(numbers: Tensor) -> tuple[Tensor, Tensor]:
+    """Split finite numbers into multiples of ``COARSE``, of which sums are exact, and the small rest."""
+    coarse = (numbers / COARSE).round() * COARSE
+    return coarse, numbers - coarse
 
 
 def power(scores: Tensor, order: float) -> Tensor:

@@ -233,17 +233,17 @@ def are_large(scores: Tensor) -> bool:
 def _items_where(lost: Tensor, parts: Tensors, lengths: Tensor, log_z: Tensor) -> Tensor:
     """Return the items ``(I,)`` in which scores of arcs that matter are among ``lost`` ones ``(B, n+1, n+1)`` bool.
 
-    Scores far below their column's best matter only where trees cannot do without them, or where they score more than
-    arcs. Most of them are masks.
+    Scores far below their column's best matter only where trees cannot do without them. Most of them are masks.
     """
     arcs, *others = parts
     is_arc = arc_mask(lengths, arcs.shape[-1]) & (arcs > -torch.inf)
-    top = torch.where(is_arc, arcs, -torch.inf).amax(1, keepdim=True)[..., 1:]
-    matter = torch.ones_like(is_arc)
-    if not others:
-        bound = torch.where(top > -torch.inf, top, 0.0).sum((1, 2))
-        forced = log_z - bound < -FAR_BELOW
-        matter = (arcs >= torch.nn.functional.pad(top, (1, 0)) - FAR_BELOW) | forced[:, None, None]
+    top = torch.where(is_arc, arcs, -torch.inf).amax(1, keepdim=True)
+    far = torch.full_like(log_z, FAR_BELOW)
+    for part in others:  # may make up for an arc's score, as often as there are words
+        sizes = part.flatten(1).abs().double()
+        far += 2 * arcs.shape[-1] * torch.where(sizes < torch.inf, sizes, 0.0).amax(1)
+    forced = log_z - torch.where(top > -torch.inf, top, 0.0).sum((1, 2)) < -far
+    matter = (arcs >= top - far[:, None, None]) | forced[:, None, None]
     return ((is_arc & matter & lost).flatten(1).any(1) & (log_z > -torch.inf)).nonzero().flatten()
 
 

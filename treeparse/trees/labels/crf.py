@@ -25,7 +25,7 @@ from treeparse.trees.checks import (
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
-from treeparse.trees.flat import sum_of_terms, terms_cancel
+from treeparse.trees.flat import sum_of_terms, terms_cancel, with_values
 from treeparse.trees.labels import sources, sums
 from treeparse.trees.labels.best import BestLabeled
 from treeparse.trees.labels.flat import FlatLabeledTrees
@@ -317,7 +317,7 @@ class LabeledCRF(TreeDistribution):
             if bool(cancel.any()):
                 trees, ids = map(self.base.flat.samples_of, (heads, labels))
                 others = self.arcs.flat.log_probs_of(trees)[0] + self.labels.log_probs_of_trees(trees, ids)
-                log_probs = torch.where(cancel, others, log_probs)
+                log_probs = with_values(log_probs, torch.where(cancel, others, log_probs))
         return self._round(torch.where(possible, log_probs, -torch.inf).reshape(heads.shape[:-1]))
 
     def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
