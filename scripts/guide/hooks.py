@@ -12,17 +12,27 @@ ENVIRONMENT = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Append the help of every command to its page."""
-    if page.file.src_uri != "reference/commands.md":
-        return markdown
+    """Append the help of every command, or every config, to the page that is for them."""
+    fill = {"reference/commands.md": _commands, "reference/configs.md": _configs}.get(page.file.src_uri)
+    return markdown if fill is None else "\n".join([markdown, *fill()])
+
+
+def _commands() -> list[str]:
     folder = Path(next(iter(treeparse.cli.commands.__path__)))
     names = sorted(path.stem.replace("_", "-") for path in folder.glob("[a-z]*.py"))
-    sections = [f"## {name}\n\n```text\n{_help(name)}```\n" for name in names]
-    return "\n".join(
-        [markdown, *sections, f"## Settings of a config\n\n```text\n{_help('train', '--help-config')}```\n"]
-    )
+    sections = [_section(name, "text", _printed(name, "--help")) for name in names]
+    return [*sections, _section("Settings of a config", "text", _printed("train", "--help-config"))]
 
 
-def _help(command: str, option: str = "--help") -> str:
-    arguments = [sys.executable, "-m", "treeparse", command, option]
-    return subprocess.run(arguments, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout
+def _configs() -> list[str]:
+    names = [line.split()[0] for line in _printed("config").splitlines() if "/" not in line.split()[0]]
+    return [_section(name, "yaml", _printed("config", name)) for name in names]
+
+
+def _section(title: str, language: str, text: str) -> str:
+    return f"## {title}\n\n```{language}\n{text}```\n"
+
+
+def _printed(*arguments: str) -> str:
+    command = [sys.executable, "-m", "treeparse", *arguments]
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout

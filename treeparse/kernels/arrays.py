@@ -9,6 +9,7 @@ FloatArray = NDArray[np.float64]
 AnyFloatArray = NDArray[np.floating]  # float32 or float64
 IntArray = NDArray[np.int64]
 
+NO_PLACES = np.empty(0, np.int64)
 LINE = 64  # bytes of a line of cache, which is a vector's length
 
 
@@ -18,3 +19,11 @@ def aligned(*shape: int) -> FloatArray:
     numbers = np.empty(count + LINE // 8)
     start = -numbers.__array_interface__["data"][0] % LINE // 8
     return numbers[start : start + count].reshape(shape)
+
+
+def places_of_nan(numbers: FloatArray) -> IntArray:
+    """Return the places ``(I,)`` of NaN among numbers ``(B,)``.
+
+    There are mostly none, and then this takes a fifth of the time of ``np.isnan``.
+    """
+    return np.isnan(numbers).nonzero()[0] if math.isnan(numbers.dot(numbers)) else NO_PLACES

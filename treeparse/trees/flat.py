@@ -22,7 +22,7 @@ from treeparse.trees.relaxed import arcs_agreeing_with
 from treeparse.trees.sums import TreeSums
 
 CANCELLING = 1e3  # a score in nats that, as a term of a difference, costs three digits of sixteen
-LARGE_SHIFT = 1e4  # nats; log partitions are right to 1e-12 below it
+LARGE_SHIFT = 1e4  # nats of all words' best arcs; log partitions are right to 1e-12 below it
 MOST_IN_LOGS = 2**24  # scores of the trees whose code lengths are computed at once
 IN_LOGS = 300.0  # expected scores, relative to the best arcs, below which sums are of plain weights
 
@@ -188,33 +188,35 @@ class FlatTrees:
         It is the difference of a log partition and an expected score, where the best arc of every column has score 0.
         Where scores are so large that the difference cancels all the same, code lengths are carried through the sums.
         """
-        shifted, shift = q.shifted_parts
+        shifted, best = q.shifted_parts
         expected, sizes = shifted.expected(self.part_marginals)
-        log_z = q.log_partition - self.unflat(shift)
-        if self.may_read and bool((shift.abs() > LARGE_SHIFT).any()):
+        if self.may_read and bool((best.abs().sum(-1) > LARGE_SHIFT).any()):
             log_z = q.with_parts(shifted).log_partition
+        else:
+            log_z = q.log_partition - self.unflat(best.sum(-1))
         result = log_z - self.unflat(expected)
         if self.family != q.family or not self.family.works_in_logs or not self.may_read:
             return result
         items = self._items_that_cancel(q, sizes)
-        if not len(items):
+        if items is None:
             return result
         return result.reshape(-1).index_copy(0, items, self.sums.code_lengths(q.sums, items)).reshape(result.shape)
 
-    def _items_that_cancel(self, q: "FlatTrees", sizes: Tensor) -> Tensor:
-        """Return the items ``(I,)`` whose code lengths are small differences, by expected sizes of q's scores."""
-        cancel = sizes > IN_LOGS
-        if bool(cancel.any()):
-            cancel &= torch.maximum(sizes, q.shifted_parts[0].largest()) > CANCELLING
-        for flat in (self, q):
-            if flat.items_in_logs is not None:
-                cancel[flat.items_in_logs] = True
-        return cancel.nonzero().flatten()
+    def _items_that_cancel(self, q: "FlatTrees", sizes: Tensor) -> Tensor | None:
+        """Return the items ``(I,)`` whose code lengths would cancel, by expected sizes of q's scores; None for none."""
+        cancel, in_logs = sizes > IN_LOGS, [flat.items_in_logs for flat in (self, q)]
+        if not bool(cancel.any()) and in_logs == [None, None]:
+            return None
+        cancel &= torch.maximum(sizes, q.shifted_parts[0].largest()) > CANCELLING
+        for items in in_logs:
+            if items is not None:
+                cancel[items] = True
+        return cancel.nonzero().flatten() if bool(cancel.any()) else None
 
     @cached_property
     @torch.enable_grad()
     def shifted_parts(self) -> tuple[Parts, Tensor]:
-        """Scores with the best arc of every column at 0, so that differences lose no digits; and the shift ``(B,)``."""
+        """Scores with the best arc of every column at 0, so that differences lose no digits; and what these had."""
         return self.parts.shifted(self.is_arc)
 
     def _allows_more(self, q: "FlatTrees") -> Tensor:
@@ -253,9 +255,9 @@ class FlatTrees:
 
     def log_power_sum(self, order: float) -> Tensor:
         """Return the log of the sum of all trees' probabilities to a power ``(*batch,)``."""
-        shifted, shift = self.shifted_parts
+        shifted, best = self.shifted_parts
         raised = self.with_parts(shifted.power(order)).log_partition
-        return raised - order * (self.log_partition - self.unflat(shift))
+        return raised - order * (self.log_partition - self.unflat(best.sum(-1)))
 
     def expectation(self, r: Tensor | Parts) -> Tensor:
         """Return expected sums of values of parts: ``(*batch, n+1, n+1, R) -> (*batch, R)``; a tensor is for arcs."""

@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-COARSE = 1024.0
-
 
 class PartKind(ABC):
     """A kind of part besides arcs. The heads of a tree determine its parts of every kind.
@@ -122,16 +120,15 @@ class Parts(tuple[Tensor, ...]):
         return reduce(torch.add, map(_sum_of_items, self))
 
     def shifted(self, is_arc: Tensor) -> tuple["Parts", Tensor]:
-        """Subtract from every column of arcs its maximum; return the sum of the maxima ``(B,)`` too.
+        """Subtract from every column of arcs its maximum; return the maxima ``(B, n+1)`` too, 0 where there is none.
 
-        A tree has one arc of every column, so its score falls by that sum. The maxima are constants for autograd. Arcs
+        A tree has one arc of every column, so its score falls by their sum. The maxima are constants for autograd. Arcs
         where ``is_arc`` is False get 0, and -inf stays.
         """
         finite = torch.where(is_arc & (self[0] > -torch.inf), self[0].detach(), -torch.inf)
         best = finite.amax(-2, keepdim=True)
         best = torch.where(best > -torch.inf, best, 0.0)
-        coarse, fine = coarse_and_fine(best.squeeze(-2))
-        return self.with_arcs(torch.where(is_arc, self[0] - best, 0.0)), coarse.sum(-1) + fine.sum(-1)
+        return self.with_arcs(torch.where(is_arc, self[0] - best, 0.0)), best.squeeze(-2)
 
     @property
     def width(self) -> int:
@@ -153,12 +150,6 @@ class Parts(tuple[Tensor, ...]):
     def mean(items: "Sequence[Parts]") -> "Parts":
         """Return the mean of several scores of the same kinds of part; a part that one of them forbids is forbidden."""
         return Parts([torch.stack(part).mean(0) for part in zip(*items, strict=True)])
-
-
-def coarse_and_fine(numbers: Tensor) -> tuple[Tensor, Tensor]:
-    """Split finite numbers into multiples of ``COARSE``, of which sums are exact, and the small rest."""
-    coarse = (numbers / COARSE).round() * COARSE
-    return coarse, numbers - coarse
 
 
 def power(scores: Tensor, order: float) -> Tensor:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray, aligned
+from treeparse.kernels.arrays import FloatArray, IntArray, aligned, places_of_nan
 from treeparse.kernels.compile import jit, part_jit
 from treeparse.kernels.sums import panels
 from treeparse.kernels.sums.in_logs.elimination import sum_in_logs, with_remainders
@@ -97,7 +97,7 @@ def _repeat_in_logs(
     threads: int,
 ) -> None:
     """Replace what is NaN, because plain weights were not safe."""
-    items = np.isnan(log_z).nonzero()[0]
+    items = places_of_nan(log_z)
     if len(items):
         options = {"differentiate": marginals is not None, "single_root": single_root, "threads": threads}
         sums = sum_in_logs(with_remainders(scores[items]), lengths[items], **options)

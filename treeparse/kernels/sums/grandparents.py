@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray, places_of_nan
 from treeparse.kernels.compile import jit, lent_jit, vector_jit, view_jit
 from treeparse.kernels.copies import copy_multiple, copy_short
 from treeparse.kernels.exponential import exponentiate_row
@@ -41,7 +41,7 @@ from treeparse.kernels.spans import (
 )
 from treeparse.kernels.stacks import over_stacks
 from treeparse.kernels.sums import siblings as of_siblings
-from treeparse.kernels.sums.in_logs.spans import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
+from treeparse.kernels.sums.in_logs.spans import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
 from treeparse.kernels.sums.inside_outside import SAFE, STEP
 from treeparse.kernels.sums.siblings import MIN_SCALE, with_tangent
 from treeparse.kernels.threads import run_batch
@@ -70,7 +70,7 @@ def log_partition(
     no_results = tuple(part[:0] for part in parts)
     arguments = lengths, *parts, single_root, log_z, *no_results
     run_batch(_sum_trees, lambda n: n**4 / 2, *arguments, threads=threads)
-    batch, options = (parts, lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
+    batch, options = (parts, lengths, places_of_nan(log_z)), {"single_root": single_root, "threads": threads}
     sum_items(*batch, LOG_PARTITION, log_z, **options)
     return log_z
 
@@ -89,7 +89,7 @@ def log_partition_and_marginals(
     results = np.zeros_like(arcs), np.zeros_like(siblings), np.zeros_like(grandparents)
     arguments = lengths, *parts, single_root, log_z, *results
     run_batch(_sum_trees, lambda n: 2 * n**4, *arguments, threads=threads)
-    batch, options = (parts, lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
+    batch, options = (parts, lengths, places_of_nan(log_z)), {"single_root": single_root, "threads": threads}
     sum_items(*batch, MARGINALS, log_z, results, **options)
     return log_z, *results
 

@@ -29,12 +29,12 @@ contiguous cells and is vectorised.
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.arrays import FloatArray, IntArray, places_of_nan
 from treeparse.kernels.compile import jit, vector_jit
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.sums.centring import load_vectors
 from treeparse.kernels.sums.in_logs import charts as log_charts
-from treeparse.kernels.sums.in_logs.spans import LOG_PARTITION, MARGINALS, multiply_items, sum_items, unsafe
+from treeparse.kernels.sums.in_logs.spans import LOG_PARTITION, MARGINALS, multiply_items, sum_items
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import LARGE, column_maxima, load_log_weights, range_sum, square
 
@@ -49,7 +49,7 @@ def log_partition(scores: FloatArray, lengths: IntArray, *, single_root: bool, t
     log_z = np.empty(len(lengths))
     arguments = lengths, scores, single_root, log_z, scores[:0]
     run_batch(_sum_trees, lambda n: n**3 / 2, *arguments, threads=threads)
-    batch, options = ((scores,), lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
+    batch, options = ((scores,), lengths, places_of_nan(log_z)), {"single_root": single_root, "threads": threads}
     sum_items(*batch, LOG_PARTITION, log_z, **options)
     return log_z
 
@@ -61,7 +61,7 @@ def log_partition_and_marginals(
     log_z, marginals = np.empty(len(lengths)), np.zeros_like(scores)
     arguments = lengths, scores, single_root, log_z, marginals
     run_batch(_sum_trees, lambda n: 1.5 * n**3, *arguments, threads=threads)
-    batch, options = ((scores,), lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
+    batch, options = ((scores,), lengths, places_of_nan(log_z)), {"single_root": single_root, "threads": threads}
     sum_items(*batch, MARGINALS, log_z, (marginals,), **options)
     return log_z, marginals
 

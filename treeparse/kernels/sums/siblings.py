@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray, places_of_nan
 from treeparse.kernels.compile import jit, lent_jit, vector_jit, view_jit
 from treeparse.kernels.copies import copy_below_max, copy_multiple
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.rows import over_rows, whole
 from treeparse.kernels.spans import packed_at, packed_size, place_of
-from treeparse.kernels.sums.in_logs.spans import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items, unsafe
+from treeparse.kernels.sums.in_logs.spans import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
 from treeparse.kernels.sums.inside_outside import SAFE, STEP
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, constant, multiply_add
@@ -51,7 +51,7 @@ def log_partition(
     log_z = np.empty(len(lengths))
     arguments = lengths, arcs, siblings, single_root, log_z, arcs[:0], siblings[:0]
     run_batch(_sum_trees, lambda n: 2 * n**3, *arguments, threads=threads)
-    batch, options = ((arcs, siblings), lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
+    batch, options = ((arcs, siblings), lengths, places_of_nan(log_z)), {"single_root": single_root, "threads": threads}
     sum_items(*batch, LOG_PARTITION, log_z, **options)
     return log_z
 
@@ -63,7 +63,7 @@ def log_partition_and_marginals(
     log_z, results = np.empty(len(lengths)), (np.zeros_like(arcs), np.zeros_like(siblings))
     arguments = lengths, arcs, siblings, single_root, log_z, *results
     run_batch(_sum_trees, lambda n: 5 * n**3, *arguments, threads=threads)
-    batch, options = ((arcs, siblings), lengths, unsafe(log_z)), {"single_root": single_root, "threads": threads}
+    batch, options = ((arcs, siblings), lengths, places_of_nan(log_z)), {"single_root": single_root, "threads": threads}
     sum_items(*batch, MARGINALS, log_z, results, **options)
     return log_z, *results
 

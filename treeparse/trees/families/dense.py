@@ -15,7 +15,8 @@ from treeparse.kernels.sums import elimination, hessian
 from treeparse.kernels.sums.item import LINEAR_LIMIT
 from treeparse.trees.families.arrays import run
 from treeparse.trees.families.dense_arithmetic import Arcs, Plain, PlainDual, finite, shifted_log_weights
-from treeparse.trees.parts import coarse_and_fine
+
+COARSE = 1024.0  # sums of multiples are exact
 
 
 @torch.no_grad()
@@ -72,8 +73,8 @@ def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> 
 
 def _add_tops(log_z: Tensor, top: Tensor) -> Tensor:
     """Add the maxima of columns to log partitions; large ones may cancel, so their whole thousands are added alone."""
-    coarse, fine = coarse_and_fine(finite(top))
-    return coarse.sum(-1) + (fine.sum(-1) + log_z)
+    coarse = (finite(top) / COARSE).round() * COARSE
+    return coarse.sum(-1) + ((finite(top) - coarse).sum(-1) + log_z)
 
 
 def _solve(arithmetic: Plain, single_root: bool, differentiate: bool = True) -> tuple[Tensor, Tensor, Tensor]:

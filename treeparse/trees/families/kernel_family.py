@@ -9,8 +9,6 @@ import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.kernels.sums.in_logs import code_lengths_of_spans
-from treeparse.kernels.sums.in_logs import spans as spans_in_logs
 from treeparse.trees.families.arrays import floats, integers, run, seed_bits, tensors
 from treeparse.trees.families.beam import Reach, sample_by_beam
 from treeparse.trees.families.distinct import DrawKernels, sample_distinct
@@ -53,29 +51,21 @@ class LogKernels(NamedTuple):
     code_lengths: Callable[..., Any]
 
 
-IN_SPANS = LogKernels(
-    log_partition_and_marginals=spans_in_logs.log_partition_and_marginals,
-    hessian_vector_product=spans_in_logs.hessian_vector_product,
-    code_lengths=code_lengths_of_spans.code_lengths,
-)
-
-
 @dataclass(frozen=True)
 class KernelFamily(Family):
     """Trees by functions of their own, here compiled kernels on the CPU; other tensors are copied there and back.
 
     Attributes:
         functions: the functions that compute values; here compiled kernels.
-        in_logs: the kernels for scores of any size; here those of projective trees.
+        in_logs: the kernels for scores of any size, if ``works_in_logs``.
         drawing: the ``DrawKernels``, which take the options ``single_root`` and ``threads`` too.
         list_of_best: the lazy list of the best trees.
         reach: as for ``sample_by_beam``.
     """
 
     single_root: bool
-    works_in_logs: ClassVar[bool] = True
     functions: ClassVar[KernelFunctions]
-    in_logs: ClassVar[LogKernels] = IN_SPANS
+    in_logs: ClassVar[LogKernels]
     drawing: ClassVar[tuple[Callable[..., Any], ...]]
     list_of_best: ClassVar[Callable[..., KBest]]
 

@@ -61,6 +61,7 @@ class Nonprojective(KernelFamily):
         are_trees=arborescence.are_trees,
         sample=_sample,
     )
+    works_in_logs: ClassVar[bool] = True
     in_logs: ClassVar[LogKernels] = LogKernels(
         log_partition_and_marginals=elimination_in_logs.log_partition_and_marginals,
         hessian_vector_product=elimination_in_logs.hessian_vector_product,

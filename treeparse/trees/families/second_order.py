@@ -21,8 +21,9 @@ from treeparse.kernels.sums import grandparents as sums_with_grandparents
 from treeparse.kernels.sums import siblings as sums_with_siblings
 from treeparse.trees.families.arrays import integers, run
 from treeparse.trees.families.family import Family, KBest, Tensors
-from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
+from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions, LogKernels
 from treeparse.trees.families.part_kinds import GRANDPARENTS, SIBLINGS
+from treeparse.trees.families.projective import IN_SPANS
 from treeparse.trees.parts import PartKind
 
 _draw_distinct = partial(without_replacement.sample_distinct_trees, projective=True)
@@ -41,9 +42,11 @@ def _list(arcs: FloatArray, *others: Any, single_root: bool) -> KBest:
 
 
 class _ProjectiveParts(KernelFamily):
-    """What both share: code lengths, and kernels of best trees that read the other parts of chosen items in place."""
+    """What both share: kernels in logs, and those of best trees that read the other parts of chosen items in place."""
 
     crossing: ClassVar[bool] = False
+    works_in_logs: ClassVar[bool] = True
+    in_logs: ClassVar[LogKernels] = IN_SPANS
 
     def best_trees_of_items(self, arcs: Tensor, others: Tensors, lengths: Tensor, items: Tensor) -> Tensor:
         return self.call(self.functions.best_trees, arcs, *others, lengths, items=integers(items))

@@ -139,11 +139,6 @@ def hessian_vector_product(
     return results
 
 
-def unsafe(log_z: FloatArray) -> IntArray:
-    """Return the items whose log partition is NaN, because plain weights were not safe."""
-    return np.isnan(log_z).nonzero()[0]
-
-
 def completed(parts: list[FloatArray], nothing: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Complete the parts to three by empty ones."""
     arcs, siblings, grandparents = [*parts, nothing, nothing][:3]
