@@ -49,6 +49,7 @@ class TreeSums:
     ) -> None:
         self.family, self.parts, self.lengths = family, parts, lengths
         self.remainders, self.may_read = remainders, may_read
+        self.may_need_logs: bool = remainders is not None or (may_read and family.rounds_large_scores)
         self.saved: Any = None  # the family's state for Hessian-vector products, or None
 
     @cached_property
@@ -58,7 +59,7 @@ class TreeSums:
 
     def _mended(self, log_z: Tensor, marginals: Tensors) -> tuple[Tensor, Tensors]:
         """Sum the items again that the family does not compute well enough."""
-        items = self.items_in_logs
+        items = self.items_in_logs if self.may_need_logs else None
         if items is None:
             return log_z, marginals
         of_items = tuple(part[items] for part in _constant(self.parts)), self.lengths[items]
@@ -69,6 +70,8 @@ class TreeSums:
     @cached_property
     def items_in_logs(self) -> Tensor | None:
         """The items ``(I,)`` in which large scores have lost digits, or would lose them; None if there are none."""
+        if not self.may_need_logs:
+            return None
         parts = _constant(self.parts)
         rounds = self.may_read and self.family.rounds_large_scores and are_large(parts[0])
         if self.remainders is None and not rounds:
@@ -138,7 +141,9 @@ class TreeSums:
 class _LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, sums: TreeSums, *parts: Tensor) -> Tensor:
-        if not any(ctx.needs_input_grad) and not sums.has_constants and sums.items_in_logs is None:
+        if not (
+            any(ctx.needs_input_grad) or sums.has_constants or (sums.may_need_logs and sums.items_in_logs is not None)
+        ):
             return sums.family.log_partition(parts, sums.lengths)
         log_z, marginals = sums.constants
         ctx.sums = sums
