@@ -42,7 +42,7 @@ COLUMNS = {
 OPENING = Opening(
     title="How far sums over trees are off",
     measured="the largest error of each quantity and of its gradients in the scores: absolute in nats and "
-    "probabilities, or relative where the value is above 1.",
+    "probabilities, or relative where the value is above 1; for gradients relative to the largest or to the value.",
     on=f"sentences of {WORDS} words whose scores are random, tied, tied but for their last digits, equal, alternating "
     "or far apart, of up to the given size; float64; single and multi-root, with and without labels.",
     read="beside 60-digit arithmetic over all trees; 0 is below 1e-15.",
