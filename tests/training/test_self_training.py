@@ -75,3 +75,7 @@ def test_killed_and_resumed(config: Path, forks: Forks, tmp_path: Path) -> None:
         found, expected = (load_file(run / folder / "model.safetensors") for run in (broken, unbroken))
         assert found.keys() == expected.keys()
         assert all(torch.equal(found[name], expected[name]) for name in expected)
+    before = (broken / "round-1/model/model.safetensors").read_bytes()
+    rounds = self_train(load_config(config), 2, least_log_prob=-1.2, quiet=True)  # more rounds add rounds
+    assert [each.number for each in rounds] == [0, 1, 2]
+    assert (broken / "round-1/model/model.safetensors").read_bytes() == before

@@ -36,7 +36,8 @@ def tag_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray[
     """Count words for each column, and for all columns together; counts of several lists of sentences add up.
 
     The result is ``(4, 4)``: each row counts the words that are right, those with a value in gold, those with one in
-    the system, and all words. Raises as `tag_scores`.
+    the system, and all words; in the last row, of all columns together, both in the middle are 0. Raises as
+    `tag_scores`.
     """
     check_comparable(gold, system, trees=False)
     counts, all_right = np.zeros(TAG_COUNTS_SHAPE, np.int64), np.ones(sum(map(len, gold)), np.bool_)

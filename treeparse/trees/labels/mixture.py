@@ -97,6 +97,11 @@ class Mixture:
         """Return the tree of the highest expected LAS among those that a decoder searches, whichever the decoder."""
         return self.expected.for_decoder(decoder).mode
 
+    @property
+    def _weights(self) -> Tensor:
+        """The components' weights for each item of the flat batch ``(M, B)``."""
+        return self.log_weights.exp().reshape(len(self.components), -1)
+
     @cached_property
     def expected(self) -> LabeledCRF:
         """The distribution, a constant, where a tree scores its expected number of words with right head and label.
@@ -104,7 +109,7 @@ class Mixture:
         The scores of labelled arcs are the mixture's marginals, so its best tree has the highest expected LAS.
         """
         first = self.components[0]
-        weights = self.log_weights.exp().flatten(1).unsqueeze(-1).unsqueeze(-1)
+        weights = self._weights.unsqueeze(-1).unsqueeze(-1)
         flats = [p.arcs.flat for p in self.components]
         marginals = [weight * flat.marginals.detach() for weight, flat in zip(weights, flats, strict=True)]
         possible = torch.stack([flat.arcs > -torch.inf for flat in flats]).any(0)
@@ -162,7 +167,7 @@ class Mixture:
     def _choices(self, seeds: Tensor, count: int) -> Tensor:
         """Draw the component of each sample ``(count, B)``."""
         numbers = uniforms(seeds, count, 1, salt=SALT, device=self.log_weights.device).squeeze(-1).T
-        bounds = self.log_weights.exp().flatten(1).cumsum(0).unsqueeze(1)
+        bounds = self._weights.cumsum(0).unsqueeze(1)
         last = (bounds < bounds[-1:]).sum(0)  # the last possible component, because rounding may lead past it
         return torch.minimum((bounds <= numbers * bounds[-1]).sum(0), last)
 
@@ -193,7 +198,7 @@ class Mixture:
 
     def arc_marginals(self) -> Tensor:
         """Return the probability of every arc, whatever its label, ``(B, n+1, n+1)``: float64 constants."""
-        weights = self.log_weights.exp().flatten(1).unsqueeze(-1).unsqueeze(-1)
+        weights = self._weights.unsqueeze(-1).unsqueeze(-1)
         return torch.stack([w * p.arc_marginals() for w, p in zip(weights, self.components, strict=True)]).sum(0)
 
     @checked
