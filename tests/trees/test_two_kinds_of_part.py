@@ -451,3 +451,12 @@ def test_best_labels_under_bounds_keep_both_kinds(case: ToyCase) -> None:
         heads, labels = labelled.enumerate_support()
         best = labelled.score(heads, labels).argmax()
         assert torch.equal(torch.stack(labelled.mode), torch.stack([heads[best], labels[best]]))
+
+
+def test_large_scores_do_without_sums_in_logs() -> None:
+    stream = generator(4)
+    scores, labels = (1e7 * torch.randn(4, 4, *more, generator=stream, dtype=torch.float64) for more in ((), (2,)))
+    p = LabeledCRF(ToyCRF(scores.requires_grad_(), torch.zeros(4, 4)), labels)
+    (gradient,) = torch.autograd.grad(p.log_partition + p.log_prob(p.mode) + p.entropy(), scores)
+    assert gradient.isfinite().all()
+    assert p.arcs.flat.remainders is None

@@ -131,8 +131,10 @@ class LabeledCRF(TreeDistribution):
         of_arcs, of_labels = self.base.flat.arcs, self.labels.log_sums
         scores = of_arcs + of_labels
         result = self.base.with_scores(scores.reshape(self.scores.shape), validate_args=self._validate_args)
-        if result.flat.may_read and (self.labels.remainders is not None or are_large(of_arcs)):
-            result.flat.remainders = sums.remainders_of_sum(of_arcs, of_labels, self.labels.remainders)
+        flat = result.flat
+        can_use = flat.may_read and flat.family.works_in_logs
+        if can_use and (self.labels.remainders is not None or are_large(of_arcs)):
+            flat.remainders = sums.remainders_of_sum(of_arcs, of_labels, self.labels.remainders)
         return result
 
     @cached_property
