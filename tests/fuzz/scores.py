@@ -119,6 +119,12 @@ FAILED = (
     Item("uniform", words=4, magnitude=3.9, forbidden=0.3, seed=11),
     Item("near ties", words=4, magnitude=3.7, forbidden=0.3, seed=25),
     Item("near ties", words=4, magnitude=3.9, forbidden=0.3, seed=9),
+    Item("pairs", words=4, magnitude=8.0, forbidden=0.6, seed=4),  # best arcs that cancel
+)
+# Improbable arcs whose labels have code lengths as large as scores.
+FAILED_WITH_LABELS = (
+    Item("near ties", words=2, magnitude=12.0, forbidden=0.3, seed=435),
+    Item("last digits", words=2, magnitude=11.8, forbidden=0.0, seed=228),
 )
 ON_CPU = batches(CASES + SECOND_ORDER, most=16)
 EMULATED = batches(EMULATED_CASES, most=4)

@@ -104,14 +104,15 @@ class TreeSums:
         """Return the probability of every part, differentiable; 0 without a tree."""
         return _marginals(self, self.parts)
 
-    def code_lengths(self, other: "TreeSums", items: Tensor) -> Tensor:
+    def code_lengths(self, other: "TreeSums", items: Tensor, values: Tensor | None = None) -> Tensor:
         """Return ``-E_p[log q]`` ``(I,)`` of some items, right for scores of any size and differentiable once.
 
-        These sums are p's, the other ones q's, of a family that has code lengths.
+        These sums are p's, the other ones q's, of a family that works in logs. ``values`` are code lengths that arcs
+        have of their own ``(I, n+1, n+1)``.
         """
         parts = [part[items] for part in (*self.parts, *other.parts)]
         lost = [each._remainders_of(items) for each in (self, other)]
-        return cast(Tensor, _CodeLengths.apply(self.family, self.lengths[items], *lost, *parts))
+        return cast(Tensor, _CodeLengths.apply(self.family, self.lengths[items], *lost, values, *parts))
 
     def product(self, parts: Tensors, vectors: Tensors) -> Tensors:
         """Return H v of every item ``(B, ...)`` without a graph."""
@@ -209,24 +210,26 @@ class _CodeLengths(torch.autograd.Function):
         lengths: Tensor,
         remainders: Tensor | None,
         other_remainders: Tensor | None,
+        values: Tensor | None,
         *parts: Tensor,
     ) -> Tensor:
-        lost = {"remainders": remainders, "other_remainders": other_remainders}
-        values, derivatives = family.code_lengths(*halves(parts), lengths, **lost)
-        ctx.family, ctx.lost = family, (remainders, other_remainders)
-        ctx.save_for_backward(lengths, *derivatives, *parts)
-        return values
+        more = {"remainders": remainders, "other_remainders": other_remainders, "values": values}
+        codes, marginals, derivatives = family.code_lengths(*halves(parts), lengths, **more)
+        ctx.family, ctx.lost, ctx.has_values = family, (remainders, other_remainders), values is not None
+        ctx.save_for_backward(lengths, marginals, *derivatives, *parts)
+        return codes
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        lengths, *saved = ctx.saved_tensors
+        lengths, marginals, *saved = ctx.saved_tensors
         kinds = len(saved) // 3
         derivatives, *scores = (tuple(saved[start : start + kinds]) for start in range(0, 3 * kinds, kinds))
         both = zip(scores, ctx.lost, strict=True)
         own, others = (ctx.family.sums_in_logs(each, lengths, lost)[1] for each, lost in both)
         derivatives += tuple(other - mine for mine, other in zip(own, others, strict=True))  # in the scores of q
-        return None, None, None, None, *(part * aligned(gradient, part) for part in derivatives)
+        of_values = marginals * aligned(gradient, marginals) if ctx.has_values else None
+        return None, None, None, None, of_values, *(part * aligned(gradient, part) for part in derivatives)
 
 
 def are_large(scores: Tensor) -> bool:

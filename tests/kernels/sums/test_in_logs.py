@@ -58,11 +58,17 @@ def test_code_lengths_are_differences_where_these_do_not_cancel(trees: str, sing
     p, q = random_scores(1), random_scores(2)
     _, marginals = plain.log_partition_and_marginals(p, LENGTHS, single_root=single_root)
     of_q = np.where(q > -np.inf, q, 0.0)
-    values, derivatives = code_lengths.code_lengths((p,), (q,), LENGTHS, single_root=single_root)
+    values, found, derivatives = code_lengths.code_lengths((p,), (q,), LENGTHS, single_root=single_root)
+    np.testing.assert_allclose(found, marginals, rtol=0, atol=1e-13)
     expected = plain.log_partition(q, LENGTHS, single_root=single_root) - (marginals * of_q).sum((1, 2))
     np.testing.assert_allclose(values, expected, rtol=0, atol=1e-11)
     product = products.hessian_vector_product(p, LENGTHS, of_q, single_root=single_root)
     np.testing.assert_allclose(derivatives, -product, rtol=0, atol=1e-11)
+    own = np.where(p > -np.inf, np.random.default_rng(7).random(p.shape), 0.0)  # code lengths of arcs
+    more, _, slopes = code_lengths.code_lengths((p,), (q,), LENGTHS, values=own, single_root=single_root)
+    np.testing.assert_allclose(more, values + (marginals * own).sum((1, 2)), rtol=0, atol=1e-11)
+    product = products.hessian_vector_product(p, LENGTHS, own, single_root=single_root)
+    np.testing.assert_allclose(slopes, derivatives + product, rtol=0, atol=1e-11)
 
 
 @EVERY_ONE

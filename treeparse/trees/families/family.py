@@ -155,10 +155,12 @@ class Family(ABC):
         *,
         remainders: Tensor | None = None,
         other_remainders: Tensor | None = None,
-    ) -> tuple[Tensor, Tensors]:
-        """Return ``-E_p[log q]`` ``(B,)``, right for scores of any size, and its derivatives in the scores of p.
+        values: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensors]:
+        """Return ``-E_p[log q]`` ``(B,)``, p's marginals of arcs, and the derivatives in the scores of p.
 
-        The scores of p are ``parts``, those of q ``others``. Trees that q forbids add 0.
+        Right for scores of any size. The scores of p are ``parts``, those of q ``others``. Trees that q forbids add 0.
+        ``values`` are finite code lengths that arcs have of their own ``(B, n+1, n+1)``.
         """
         raise self._lacking(Family.code_lengths, "Code lengths carried through the sums")
 

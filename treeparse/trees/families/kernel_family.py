@@ -104,11 +104,11 @@ class KernelFamily(Family):
 
     def code_lengths(
         self, parts: Tensors, others: Tensors, lengths: Tensor, **more: Tensor | None
-    ) -> tuple[Tensor, Tensors]:
+    ) -> tuple[Tensor, Tensor, Tensors]:
         p, q = (tuple(map(floats, each)) for each in (parts, others))
         options = {**self._log_options(**more), "threads": torch.get_num_threads()}
-        codes, *derivatives = self.in_logs.code_lengths(p, q, integers(lengths), **options)
-        return tensors(codes, lengths.device), tensors(tuple(derivatives), lengths.device)
+        codes, marginals, *derivatives = self.in_logs.code_lengths(p, q, integers(lengths), **options)
+        return *tensors((codes, marginals), lengths.device), tensors(tuple(derivatives), lengths.device)
 
     def _log_options(self, **more: Tensor | None) -> dict[str, Any]:
         arrays = {name: floats(tensor) for name, tensor in more.items() if tensor is not None}

@@ -76,6 +76,16 @@ def _of_slices(function: Callable[[int, int], Tensor], nodes: int, step: int, di
 def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequence[LabelSource]) -> Tensor:
     """Return the expected sum ``(B,)``, over a random tree's arcs, of a function of an arc's label scores.
 
+    As `expected_with_sizes`.
+    """
+    return expected_with_sizes(function, marginals, scores)[0]
+
+
+def expected_with_sizes(
+    function: Callable[..., Tensor], marginals: Tensor, scores: Sequence[LabelSource]
+) -> tuple[Tensor, Tensor]:
+    """Return expected sums ``(B,)`` of a function of an arc's label scores, and its sums over all arcs that count.
+
     Arcs whose marginal is at most the resolution of the scores divided by ``n+1`` are left out, because together they
     weigh less than a rounding error; for a trained parser these are most arcs. On a device, the labels of all arcs are
     read, because a selection would cause a device sync.
@@ -93,16 +103,18 @@ def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequenc
         if not readable_without_sync(marginals):
             part = counting[:, first:last]
             values = function(*(real_scores(part, source.from_heads(first, last)) for source in scores))
-            return torch.where(part, marginals[:, first:last] * values, 0.0).sum((1, 2))
+            weighted = torch.where(part, marginals[:, first:last] * values, 0.0).sum((1, 2))
+            return torch.stack([weighted, torch.where(part, values.detach(), 0.0).sum((1, 2))])
         item, head, dependent = counting[:, first:last].nonzero(as_tuple=True)
         head = head + first
         values = function(*(source.among(first, last, item, head, dependent) for source in scores))
         weighted = marginals[item, head, dependent] * values.double()
-        return marginals.new_zeros(batch).index_add(0, item, weighted)
+        return marginals.new_zeros(2, batch).index_add(1, item, torch.stack([weighted, values.detach().double()]))
 
     widest = max(batch * nodes * source.shape[-1] for source in scores)
     differentiable = marginals.requires_grad or any(source.requires_grad for source in scores)
-    return torch.stack([*_of_slices(of_slice, nodes, DENSE // max(widest, 1), differentiable)]).sum(0)
+    total = torch.stack([*_of_slices(of_slice, nodes, DENSE // max(widest, 1), differentiable)]).sum(0)
+    return total[0], total[1].detach()
 
 
 def real_scores(arcs: Tensor, scores: Tensor) -> Tensor:

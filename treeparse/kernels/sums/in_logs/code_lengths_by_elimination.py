@@ -31,10 +31,11 @@ def code_lengths(
     *,
     remainders: FloatArray | None = None,
     other_remainders: FloatArray | None = None,
+    values: FloatArray | None = None,
     single_root: bool,
     threads: int = 1,
 ) -> tuple[FloatArray, ...]:
-    """Return ``-E_p[log q]`` in nats, and its derivatives in the scores of p.
+    """Return ``-E_p[log q]`` in nats, p's marginals, and the derivatives in the scores of p.
 
     Trees that q forbids, and items without a tree, add 0.
 
@@ -44,20 +45,23 @@ def code_lengths(
         lengths: ``(B,)``.
         remainders: ``(B, n+1, n+1)``, what rounding took from the scores of p's arcs, if anything.
         other_remainders: the same of q's.
+        values: code lengths that arcs have of their own, ``(B, n+1, n+1)``, if any; finite.
         single_root: whether exactly one word hangs from node 0.
         threads: how many threads to use at most.
     """
     (arcs,), (other_arcs,) = parts, others
     options = {"single_root": single_root, "threads": threads}
     p, q = with_remainders(arcs, remainders), with_remainders(other_arcs, other_remainders)
-    if np.array_equal(p, q, equal_nan=True):
+    if values is None and np.array_equal(p, q, equal_nan=True):
         sums = sum_in_logs(p, lengths, with_codes=True, **options)
-        return sums.values, sums.derivatives
+        return sums.values, sums.marginals, sums.derivatives
     # Arcs that only one of the two allows are left out; what q loses by that is added.
     both = (arcs > -np.inf) & (other_arcs > -np.inf)
     p, q = (np.where(both, each, [[[[-np.inf]]], [[[0.0]]]]) for each in (p, q))
-    codes, derivatives = np.zeros(len(lengths)), np.zeros(arcs.shape)
-    run_batch(_code_lengths, lambda n: 1000 * n**3, lengths, p, q, single_root, codes, derivatives, threads=threads)
+    values = np.zeros(arcs.shape) if values is None else values
+    codes, marginals, derivatives = np.zeros(len(lengths)), np.zeros(arcs.shape), np.zeros(arcs.shape)
+    arguments = lengths, p, q, values, single_root, codes, marginals, derivatives
+    run_batch(_code_lengths, lambda n: 1000 * n**3, *arguments, threads=threads)
     if ((other_arcs > -np.inf) & ~both).any():
         whole, rest = (
             sum_in_logs(each, lengths, differentiate=False, **options).log_z
@@ -66,7 +70,14 @@ def code_lengths(
         exists = sum_in_logs(p, lengths, differentiate=False, **options).log_z[0] > -np.inf
         with np.errstate(invalid="ignore"):
             codes += np.where(exists, (whole[0] - rest[0]) + (whole[1] - rest[1]), 0.0)
-    return codes, derivatives
+    return codes, marginals, derivatives
+
+
+class _Own(NamedTuple):
+    """What arcs have of their own."""
+
+    logs: FloatArray  # (n+1, n+1, 2, 3) [dependent, head], as in ``_PreciseElimination``
+    values: FloatArray  # (n+1, n+1) [head, dependent] code lengths
 
 
 class _PreciseElimination(NamedTuple):
@@ -83,7 +94,7 @@ class _PreciseElimination(NamedTuple):
 
 
 @jit
-def _code_lengths(start, stop, lengths, scores, others, single_root, codes, derivatives):
+def _code_lengths(start, stop, lengths, scores, others, values, single_root, codes, marginals, derivatives):
     for b in range(start, stop):
         n = lengths[b]
         size = n + 1
@@ -97,18 +108,18 @@ def _code_lengths(start, stop, lengths, scores, others, single_root, codes, deri
             np.zeros((size, 2)),
             np.zeros((size, 2)),
         )
-        own = np.empty((size, size, 2, 3))
+        own = _Own(np.empty((size, size, 2, 3)), values[b])
         for j in range(1, size):
             for i in range(size):
-                _split(scores[0, b, i, j], scores[1, b, i, j], own[j, i, P])
-                _split(others[0, b, i, j], others[1, b, i, j], own[j, i, Q])
+                _split(scores[0, b, i, j], scores[1, b, i, j], own.logs[j, i, P])
+                _split(others[0, b, i, j], others[1, b, i, j], own.logs[j, i, Q])
         root_word = _eliminate(own, n, 1 if single_root else n + 1, eliminated)
         if root_word != NO_TREE:
             total = (0.0, 0.0)
             for k in range(1, size):
                 total = dd.add(total, _pair(eliminated.pivot_codes[k]))
             codes[b] = total[0]
-            _differentiate(own, n, root_word, eliminated, derivatives[b])
+            _differentiate(own, n, root_word, eliminated, marginals[b], derivatives[b])
 
 
 @lent_jit
@@ -186,8 +197,8 @@ def _load_terms(own, n, root_word, j, i, eliminated):
     last, count = n, 0
     if _has_own(n, root_word, j, i):
         for which in range(2):
-            _copy(own[j, i, which], terms[0, which])
-        eliminated.own[0, 0] = eliminated.own[0, 1] = 0.0
+            _copy(own.logs[j, i, which], terms[0, which])
+        eliminated.own[0, 0], eliminated.own[0, 1] = own.values[i, j], 0.0
         count = 1
     else:
         last = root_word
@@ -285,8 +296,8 @@ def _sum_pivot(k, root_word, eliminated):
 
 
 @lent_jit
-def _differentiate(own, n, root_word, eliminated, derivatives):
-    """Fill the derivatives of the code length in all scores of p: ``_eliminate`` in reverse."""
+def _differentiate(own, n, root_word, eliminated, marginals, derivatives):
+    """Fill marginals, and the derivatives of the code length in all scores of p: ``_eliminate`` in reverse."""
     logs, outer = eliminated.logs, eliminated.outer
     for k in range(1, n + 1):
         of_code, of_log = (1.0, 0.0), (0.0, 0.0)  # the derivatives in the pivot
@@ -302,13 +313,13 @@ def _differentiate(own, n, root_word, eliminated, derivatives):
                 _add_to(outer[k, i, 0], from_code)
                 _add_to(outer[k, i, 1], dd.add(dd.multiply(of_log, share), dd.multiply(from_code, code)))
         for i in range(k):
-            _share_weight(own, n, root_word, k, i, eliminated, derivatives)
+            _share_weight(own, n, root_word, k, i, eliminated, marginals, derivatives)
             if i > 0:
-                _share_weight(own, n, root_word, i, k, eliminated, derivatives)
+                _share_weight(own, n, root_word, i, k, eliminated, marginals, derivatives)
 
 
 @lent_jit
-def _share_weight(own, n, root_word, j, i, eliminated, derivatives):
+def _share_weight(own, n, root_word, j, i, eliminated, marginals, derivatives):
     """Give each term of a weight its share of the weight's derivatives."""
     outer, shares = eliminated.outer, eliminated.shares
     if eliminated.logs[j, i, P, 1] == -np.inf:
@@ -324,6 +335,7 @@ def _share_weight(own, n, root_word, j, i, eliminated, derivatives):
         change = dd.subtract(_pair(eliminated.own[place]), code)
         of_log = dd.add(dd.multiply(share, _pair(outer[j, i, 1])), dd.multiply(of_code, change))
         if has_own and place == 0:
+            marginals[i, j] += of_code[0]
             derivatives[i, j] += of_log[0]
             continue
         k = max(i, j) + place + (0 if has_own else 1)

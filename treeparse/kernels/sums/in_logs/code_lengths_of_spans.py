@@ -19,6 +19,7 @@ from treeparse.kernels.spans import (
     NO_SPAN,
     SPANS_OF_PAIR,
     ScoredSentence,
+    arc_of,
     cell,
     cells_of,
     contexts_of,
@@ -49,10 +50,11 @@ def code_lengths(
     *,
     remainders: FloatArray = NO_REMAINDERS,
     other_remainders: FloatArray = NO_REMAINDERS,
+    values: FloatArray = NO_REMAINDERS,
     single_root: bool,
     threads: int = 1,
 ) -> tuple[FloatArray, ...]:
-    """Return ``-E_p[log q]`` in nats, and its derivatives in all scores of p.
+    """Return ``-E_p[log q]`` in nats, p's marginals of arcs, and the derivatives in all scores of p.
 
     Trees that q forbids, and items without a tree, add 0.
 
@@ -63,20 +65,24 @@ def code_lengths(
         lengths: ``(B,)``.
         remainders: ``(B, n+1, n+1)``, what rounding took from the scores of p's arcs, if anything.
         other_remainders: the same of q's.
+        values: code lengths that arcs have of their own, ``(B, n+1, n+1)``, if any; finite.
         single_root: whether exactly one word hangs from node 0.
         threads: how many threads to use at most.
     """
     order, nothing, sums = len(parts), np.empty((len(lengths), 0, 0, 0)), np.zeros(len(lengths))
     p, q = (completed([part.astype(np.float64) for part in each], nothing) for each in (parts, others))
-    derivatives = [np.zeros(part.shape) for part in parts]
-    batch = lengths, order, single_root, *p, remainders, *q, other_remainders, sums, *completed(derivatives, nothing)
-    run_batch(_code_lengths, lambda n: 100 * n ** (1 + order), *batch, threads=threads)
-    return sums, *derivatives
+    derivatives, marginals = [np.zeros(part.shape) for part in parts], np.zeros(parts[0].shape)
+    batch = lengths, order, single_root, *p, remainders, *q, other_remainders, values, sums, marginals
+    run_batch(
+        _code_lengths, lambda n: 100 * n ** (1 + order), *batch, *completed(derivatives, nothing), threads=threads
+    )
+    return sums, marginals, *derivatives
 
 
 class _Charts(NamedTuple):
     """What the spans of an item carry, and working memory."""
 
+    values: FloatArray  # (n+1, n+1) of arcs, or empty
     logs: FloatArray  # (2, cells) of the sums of p, each as two numbers
     other_logs: FloatArray  # (2, cells) of q
     codes: FloatArray  # (cells,) code lengths
@@ -100,7 +106,9 @@ def _code_lengths(
     other_siblings,
     other_grandparents,
     other_remainders,
+    values,
     sums,
+    marginals,
     arc_results,
     sibling_results,
     grandparent_results,
@@ -118,14 +126,14 @@ def _code_lengths(
             np.zeros((2, cells)),
             np.empty((2, size)),
         )
-        charts = _Charts(logs, others, np.zeros(cells), outer, terms, np.empty(size))
+        charts = _Charts(remainders_of(values, b), logs, others, np.zeros(cells), outer, terms, np.empty(size))
         inside(p, p, logs, np.empty(0), terms)
         inside(q, q, others, np.empty(0), terms)
         if logs[0, root] > -np.inf:
             outer[0, root] = 1.0
             _go_up(p, q, charts)
             sums[b] = charts.codes[root]
-            _go_down(p, q, charts, results)
+            _go_down(p, q, charts, results, marginals[b])
 
 
 @lent_jit
@@ -141,15 +149,15 @@ def _go_up(p, q, charts):
 
 
 @lent_jit
-def _go_down(p, q, charts, results):
-    """Store the derivatives in the scores of all parts."""
+def _go_down(p, q, charts, results, marginals):
+    """Store the derivatives in the scores of all parts, and the marginals of arcs."""
     for j in range(p.words, 0, -1):
         for i in range(j):
             for context in range(contexts_of(p)):
                 for which in range(SPANS_OF_PAIR - 1, -1, -1):
                     number = span_of_pair(p, context, i, j, which)
                     if number != NO_SPAN and charts.outer[0, cell(p, number)] > 0.0:
-                        _share(p, q, number, charts, results)
+                        _share(p, q, number, charts, results, marginals)
 
 
 @lent_jit
@@ -174,13 +182,16 @@ def _fill_own(p, q, number, charts):
     for place in range(end - begin):
         first, second = halves(p, number, begin + place)
         below = codes[cell(p, first)] + codes[cell(p, second)]
+        head, dependent = arc_of(p, number, begin + place)
+        if dependent > 0 and len(charts.values) > 0:
+            below += charts.values[head, dependent]
         own[place] = below + (log_total - own[place] if own[place] > -np.inf else 0.0)
     log_terms(p, number, charts.logs, terms)
     return exponentiate_terms(terms, end - begin)
 
 
 @lent_jit
-def _share(p, q, number, charts, results):
+def _share(p, q, number, charts, results, marginals):
     """Give each split of a span its share of the span's marginal, and of the derivative."""
     total, here, (begin, end) = _fill_own(p, q, number, charts), cell(p, number), splits(p, number)
     for k in range(begin, end):
@@ -191,3 +202,6 @@ def _share(p, q, number, charts, results):
             derivative = share * charts.outer[1, here] + marginal * change
             give_to_halves(p, number, k, marginal, derivative, charts.outer)
             give_to_parts(p, number, k, derivative, results)
+            head, dependent = arc_of(p, number, k)
+            if dependent > 0:
+                marginals[head, dependent] += marginal
