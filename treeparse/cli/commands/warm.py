@@ -69,9 +69,12 @@ def _multiply(p: Any) -> None:
     p.flat.sums_as_given.hessian_vector_products([part.unsqueeze(0) for part in p.flat.given])
 
 
-def _carry(p: Any) -> None:
-    """Compute an entropy as for scores so large that it is carried through the sums."""
-    p.flat.sums.code_lengths(p.flat.sums, p.flat.lengths.new_zeros(1))
+def _sum_in_logs(p: Any) -> None:
+    """Compute what sums of large scores need: log partitions, products, an entropy and a cross-entropy."""
+    flat, items = p.flat, p.flat.lengths.new_zeros(1)
+    flat.family.products_in_logs(flat.parts, flat.lengths, flat.parts)
+    for other in (p, p.with_scores(p.scores + 1)):
+        flat.sums.code_lengths(other.flat.sums, items)
 
 
 # The calls that need kernels; kernels that calls share are compiled once. The first call is small, so that an error of
@@ -83,7 +86,7 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("single-root", lambda p: p.sample()),
     ("single-root", lambda p: p.covariance(p.scores, p.scores)),
     ("single-root", lambda p: p.log_marginals),
-    ("single-root", _carry),
+    ("single-root", _sum_in_logs),
     ("scorer", _score),
     ("labeled", lambda p: p.topk(2)),
     ("several-roots", lambda p: p.log_prob(p.mode)),
@@ -92,7 +95,8 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("projective", lambda p: p.sample()),
     ("projective", lambda p: p.covariance(p.scores, p.scores)),
     ("projective", lambda p: p.topk(2)),
-    ("projective", _carry),
+    ("projective", lambda p: p.log_marginals),
+    ("projective", _sum_in_logs),
     *(
         (kind, call)  # kernels that take other parts in single precision, too, are compiled for both
         for kind in ("siblings", "siblings-64", "second-order", "second-order-64")
