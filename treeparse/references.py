@@ -40,6 +40,7 @@ Charles J. Colbourn, Wendy J. Myrvold and Eugene Neufeld 1996. Two Algorithms fo
 Koby Crammer and Yoram Singer 2003. Ultraconservative Online Algorithms for Multiclass Problems. Journal of Machine
     Learning Research 3.
 Anthony C. Davison and David V. Hinkley 1997. Bootstrap Methods and Their Application. Cambridge University Press.
+Theodorus J. Dekker 1971. A Floating-Point Technique for Extending the Available Precision. Numerische Mathematik 18.
 Gregory Druck, Gideon Mann and Andrew McCallum 2009. Semi-supervised Learning of Dependency Parsers using Generalized
     Expectation Criteria. ACL-IJCNLP.
 Gregory Druck and David Smith 2009. Computing Conditional Feature Covariance in Non-Projective Tree Conditional Random

@@ -19,7 +19,7 @@ from treeparse.trees.operators.traced import TracedFamily, TracedSums
 from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values
 from treeparse.trees.parts import Parts, scores_of_parts
 from treeparse.trees.relaxed import arcs_agreeing_with
-from treeparse.trees.sums import TreeSums
+from treeparse.trees.sums import TreeSums, are_large
 
 CANCELLING = 1e3  # a score in nats that, as a term of a difference, costs three digits of sixteen
 LARGE_SHIFT = 1e4  # nats of all words' best arcs; log partitions are right to 1e-12 below it
@@ -105,12 +105,17 @@ class FlatTrees:
     def _sums_of(self, parts: Parts) -> TreeSums | TracedSums:
         if not self.is_plain:
             return TracedSums(self.family, parts, self.lengths)
-        return TreeSums(self.family, parts, self.lengths, self.remainders, may_read=self.may_read)
+        return TreeSums(self.family, parts, self.lengths, self.remainders, has_large=self.has_large)
 
     @cached_property
     def _computing(self) -> Family | TracedFamily:
         """What computes values: the family or, for scores that are not plain tensors, its operators."""
         return self.family if self.is_plain else TracedFamily(self.family)
+
+    @cached_property
+    def has_large(self) -> bool:
+        """Whether there are scores of arcs that the family would round, where scores may be read."""
+        return self.may_read and self.family.rounds_large_scores and are_large(self.arcs)
 
     @property
     def items_in_logs(self) -> Tensor | None:
@@ -363,7 +368,7 @@ class FlatTrees:
         scores = self.part_scores_of(heads)
         total, are_trees = self.sum_scores(heads, scores)
         log_probs = total - self.log_partition.reshape(-1)
-        if not self.may_read or not self.family.works_in_logs:
+        if not self.family.works_in_logs or not (self.can_read or self.has_large or self.remainders is not None):
             return log_probs, are_trees
         cancel = terms_cancel(scores, log_probs)
         if self.items_in_logs is not None:

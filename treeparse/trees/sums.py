@@ -29,14 +29,14 @@ class TreeSums:
         parts: float64 scores, one tensor ``(B, ...)`` a kind of part.
         lengths: int64 ``(B,)``.
         remainders: what rounding took from large scores of arcs ``(B, n+1, n+1)``, if anything.
-        may_read: whether scores may be read to find items that the family does not compute well enough.
+        has_large: whether there are large scores, which the family would round.
     """
 
     family: Family
     parts: Tensors
     lengths: Tensor
     remainders: Tensor | None
-    may_read: bool
+    has_large: bool
 
     def __init__(
         self,
@@ -45,11 +45,10 @@ class TreeSums:
         lengths: Tensor,
         remainders: Tensor | None = None,
         *,
-        may_read: bool = False,
+        has_large: bool = False,
     ) -> None:
         self.family, self.parts, self.lengths = family, parts, lengths
-        self.remainders, self.may_read = remainders, may_read
-        self.may_need_logs: bool = remainders is not None or (may_read and family.rounds_large_scores)
+        self.remainders, self.has_large = remainders, has_large
         self.saved: Any = None  # the family's state for Hessian-vector products, or None
 
     @cached_property
@@ -67,16 +66,18 @@ class TreeSums:
         results = (whole.index_copy(0, items, part) for whole, part in zip(marginals, of_parts, strict=True))
         return log_z.index_copy(0, items, again), tuple(results)
 
+    @property
+    def may_need_logs(self) -> bool:
+        """Whether large scores have lost digits, or would lose them."""
+        return self.has_large or self.remainders is not None
+
     @cached_property
     def items_in_logs(self) -> Tensor | None:
         """The items ``(I,)`` in which large scores have lost digits, or would lose them; None if there are none."""
         if not self.may_need_logs:
             return None
         parts = _constant(self.parts)
-        rounds = self.may_read and self.family.rounds_large_scores and are_large(parts[0])
-        if self.remainders is None and not rounds:
-            return None
-        lost = parts[0].abs() > LARGE_SCORE if rounds else torch.zeros_like(parts[0], dtype=torch.bool)
+        lost = parts[0].abs() > (LARGE_SCORE if self.has_large else torch.inf)
         if self.remainders is not None:
             lost = lost | (self.remainders.abs() > NEGLIGIBLE)
         items = _items_where(lost, parts, self.lengths, self.family.log_partition(parts, self.lengths))
@@ -132,7 +133,7 @@ class TreeSums:
             lost = self.remainders
             if lost is not None:
                 lost = lost.repeat(len(lengths) // len(lost), 1, 1)
-            repeated = TreeSums(self.family, parts, lengths, lost, may_read=self.may_read)
+            repeated = TreeSums(self.family, parts, lengths, lost, has_large=self.has_large)
             repeated.saved = self.saved
             return _hessian_vector_product(repeated, parts, flat)
 

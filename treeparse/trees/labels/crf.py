@@ -314,11 +314,12 @@ class LabeledCRF(TreeDistribution):
         heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
         terms, possible = self._checked_terms(heads, labels)
         log_probs = sum_of_terms(terms) - self.flat.log_partition.reshape(-1)
-        if self.arcs.flat.may_read and self.base.flat.family.works_in_logs:
+        arcs = self.arcs.flat
+        if arcs.can_read or arcs.has_large or arcs.remainders is not None:
             cancel = possible & terms_cancel(terms, log_probs)
             if bool(cancel.any()):
                 trees, ids = map(self.base.flat.samples_of, (heads, labels))
-                others = self.arcs.flat.log_probs_of(trees)[0] + self.labels.log_probs_of_trees(trees, ids)
+                others = arcs.log_probs_of(trees)[0] + self.labels.log_probs_of_trees(trees, ids)
                 log_probs = with_values(log_probs, torch.where(cancel, others, log_probs))
         return self._round(torch.where(possible, log_probs, -torch.inf).reshape(heads.shape[:-1]))
 

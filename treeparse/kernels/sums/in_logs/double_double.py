@@ -1,4 +1,4 @@
-"""Arithmetic on numbers of two float64, a value and what its rounding lost: 32 digits (Dekker 1971; Knuth).
+"""Arithmetic on numbers of two float64, a value and what its rounding lost: 32 digits (Dekker 1971).
 
 A number is a tuple ``(high, low)``, where ``high`` is the sum of both, rounded.
 """
