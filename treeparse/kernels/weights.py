@@ -82,9 +82,30 @@ def word_rows(buffer, n):
     return buffer[: (n + 1) * width].reshape(n + 1, width)
 
 
+@vector_jit
+def has_large(scores, n):
+    """Return whether there is a large finite score of an arc."""
+    count = 0
+    for i in range(n + 1):
+        row = scores[i]
+        for j in range(1, n + 1):
+            count += (abs(row[j]) > LARGE_SCORE) & (row[j] > -np.inf)
+    return count > 0
+
+
+@lent_jit
+def arcs_cancel(scores, sums, n):
+    """Return whether large scores of arcs cancel in sums with those of other parts ``[dependent, head]``."""
+    for i in range(n + 1):
+        for j in range(1, n + 1):
+            if i != j and LARGE_SCORE < abs(scores[i, j]) < np.inf and abs(sums[j, i]) < 0.5 * abs(scores[i, j]):
+                return True
+    return False
+
+
 @lent_jit
 def add_tops(score, top):
-    """Return the sum of an arc's score and its other parts' largest one; NaN if large numbers cancel."""
+    """Return the sum of a score and other parts' largest one; NaN if large numbers cancel."""
     total = score + top
     return np.nan if LARGE_SCORE < abs(top) < np.inf and abs(total) < abs(top) else total
 

@@ -46,7 +46,7 @@ from treeparse.kernels.sums.inside_outside import SAFE, STEP
 from treeparse.kernels.sums.siblings import MIN_SCALE, with_tangent
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, multiply_add
-from treeparse.kernels.weights import add_tops, square, weigh_words, word_rows
+from treeparse.kernels.weights import add_tops, arcs_cancel, has_large, square, weigh_words, word_rows
 
 CHARTS = 2 * KINDS  # of spans and of their derivatives, as in ``spans``
 LOWEST_TOP = -1e308  # in the place of -inf, whose difference to itself is no number
@@ -168,7 +168,7 @@ def load(arcs, siblings, grandparents, n, single_root, memory):
     find_allowed(arcs, n, memory.allowed)
     of_siblings.load_siblings(arcs, siblings, n, single_root, w, memory.siblings)
     _load_grandparents(grandparents, n, w, memory.grandparents)
-    return weigh_words(w, n)
+    return np.nan if has_large(arcs, n) and arcs_cancel(arcs, w, n) else weigh_words(w, n)
 
 
 @lent_jit

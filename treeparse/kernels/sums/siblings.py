@@ -34,7 +34,7 @@ from treeparse.kernels.sums.in_logs.spans import LOG_MARGINALS, LOG_PARTITION, M
 from treeparse.kernels.sums.inside_outside import SAFE, STEP
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, constant, multiply_add
-from treeparse.kernels.weights import add_tops, square, weigh_words, word_rows
+from treeparse.kernels.weights import arcs_cancel, has_large, square, weigh_words, word_rows
 
 CHARTS = 8
 FULL, ARC, MID, FULL_T, OUTER_FULL, OUTER_ARC, OUTER_MID, OUTER_FULL_T = range(CHARTS)  # begins as in ``spans``
@@ -130,7 +130,7 @@ def load(arcs, siblings, n, single_root, memory):
     """Fill all weights; return the log of what they are divided by in a tree, as ``weigh_words`` does."""
     w = weights_of(memory, n)
     load_siblings(arcs, siblings, n, single_root, w, memory.packed)
-    return weigh_words(w, n)
+    return np.nan if has_large(arcs, n) and arcs_cancel(arcs, w, n) else weigh_words(w, n)
 
 
 @jit
@@ -216,22 +216,20 @@ def load_siblings(arcs, siblings, n, single_root, log_w, packed):
             j = i + count
             if count == 1:
                 if i > 0:
-                    log_w[i, j] = add_tops(arcs[j, i], _only(siblings[j, i, j], packed, at))
+                    log_w[i, j] = arcs[j, i] + _only(siblings[j, i, j], packed, at)
                     at += 1
-                log_w[j, i] = add_tops(arcs[i, j], _only(siblings[i, j, i], packed, at))
+                log_w[j, i] = arcs[i, j] + _only(siblings[i, j, i], packed, at)
                 at += 1
                 continue
             if i > 0:
                 source = (j * nodes + i) * nodes + i + 1
-                log_w[i, j] = add_tops(arcs[j, i], copy_below_max(packed, at, siblings, source, count))
+                log_w[i, j] = arcs[j, i] + copy_below_max(packed, at, siblings, source, count)
                 at += count
             if i == 0 and single_root:
                 packed[at : at + count] = -np.inf
-                log_w[j, i] = add_tops(arcs[i, j], _only(siblings[i, j, i], packed, at))
+                log_w[j, i] = arcs[i, j] + _only(siblings[i, j, i], packed, at)
             else:
-                log_w[j, i] = add_tops(
-                    arcs[i, j], copy_below_max(packed, at, siblings, (i * nodes + j) * nodes + i, count)
-                )
+                log_w[j, i] = arcs[i, j] + copy_below_max(packed, at, siblings, (i * nodes + j) * nodes + i, count)
             at += count
     exponentiate(packed[: packed_size(n) - LANES])
 
