@@ -79,7 +79,7 @@ def take_code_row(
 ) -> Any:
     """``take_code_row(values, at, logs, at, remainders, at, top, log_total, count)``: add code lengths to values.
 
-    A code length is minus the log of a term's share in a sum; that of a term of share 0 is left out.
+    A code length is minus the log of a term's share in a sum. A term of share 0 adds nothing.
     """
     log_shares = builder.fsub(builder.fadd(builder.fsub(logs, tops), remainders), log_totals)
     is_finite = builder.fcmp_ordered(">", logs, constant(logs, -np.inf))

@@ -111,6 +111,12 @@ def add_tops(score, top):
 
 
 @lent_jit
+def weigh_sums(arcs, w, n):
+    """Do ``weigh_words`` for sums of scores of arcs and of other parts; NaN if large scores of arcs cancel in them."""
+    return np.nan if has_large(arcs, n) and arcs_cancel(arcs, w, n) else weigh_words(w, n)
+
+
+@lent_jit
 def weigh_words(w, n):
     """Turn the log weights of ``word_rows`` into weights that sum to 1 for every word; node 0 has no head.
 

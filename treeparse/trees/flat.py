@@ -118,6 +118,11 @@ class FlatTrees:
         return self.may_read and self.family.rounds_large_scores and are_large(self.arcs)
 
     @property
+    def may_cancel(self) -> bool:
+        """Whether to look for log probabilities that are small differences of large terms."""
+        return self.can_read or self.has_large or self.remainders is not None
+
+    @property
     def items_in_logs(self) -> Tensor | None:
         """The items ``(I,)`` in which large scores have lost digits, as ``TreeSums`` finds them."""
         sums = self.sums_as_given  # without a conversion of other parts
@@ -368,7 +373,7 @@ class FlatTrees:
         scores = self.part_scores_of(heads)
         total, are_trees = self.sum_scores(heads, scores)
         log_probs = total - self.log_partition.reshape(-1)
-        if not self.family.works_in_logs or not (self.can_read or self.has_large or self.remainders is not None):
+        if not (self.family.works_in_logs and self.may_cancel):
             return log_probs, are_trees
         cancel = terms_cancel(scores, log_probs)
         if self.items_in_logs is not None:

@@ -158,11 +158,6 @@ def power(scores: Tensor, order: float) -> Tensor:
     return torch.where(finite, torch.where(finite, scores, 0.0) * order, -torch.inf)
 
 
-def sums_of_parts(scores: Tensor, parts: Tensor) -> Tensor:
-    """Sum scores ``(B, ...)`` of one kind over the parts of trees, indices ``(S, B, W)``: float64 ``(S, B)``."""
-    return scores_of_parts(scores, parts).sum(-1)
-
-
 def scores_of_parts(scores: Tensor, parts: Tensor) -> Tensor:
     """Return the scores ``(S, B, W)`` float64 of the parts of trees, by indices into ``(B, ...)``; 0 for no part."""
     samples, items, width = parts.shape

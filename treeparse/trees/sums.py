@@ -58,7 +58,7 @@ class TreeSums:
 
     def _mended(self, log_z: Tensor, marginals: Tensors) -> tuple[Tensor, Tensors]:
         """Sum the items again that the family does not compute well enough."""
-        items = self.items_in_logs if self.may_need_logs else None
+        items = self.items_in_logs
         if items is None:
             return log_z, marginals
         of_items = tuple(part[items] for part in _constant(self.parts)), self.lengths[items]

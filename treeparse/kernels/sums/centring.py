@@ -14,7 +14,7 @@ from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima, load_log_weights
 
 LARGEST_EXPONENT = 1023  # of a power of 2 that is finite
-MIN_SCALE = 1e-300  # of vectors; not 0, by which one cannot divide
+MIN_SCALE = 1e-300  # of vectors, because nothing is divided by 0
 
 
 def centred(scores: FloatArray, lengths: IntArray, vectors: FloatArray, threads: int) -> tuple[FloatArray, FloatArray]:
@@ -46,7 +46,7 @@ def _centre(start, stop, lengths, scores, vectors, values, scales):
 
 @lent_jit
 def power_of_two(number):
-    """Return the next power of 2, by which numbers are divided without rounding; infinity stays."""
+    """Return the next power of 2, because a division by it does not round; infinity stays."""
     return math.ldexp(1.0, min(math.frexp(number)[1], LARGEST_EXPONENT)) if number < np.inf else number
 
 

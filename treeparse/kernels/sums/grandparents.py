@@ -41,12 +41,13 @@ from treeparse.kernels.spans import (
 )
 from treeparse.kernels.stacks import over_stacks
 from treeparse.kernels.sums import siblings as of_siblings
+from treeparse.kernels.sums.centring import MIN_SCALE
 from treeparse.kernels.sums.in_logs.spans import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
 from treeparse.kernels.sums.inside_outside import SAFE, STEP
-from treeparse.kernels.sums.siblings import MIN_SCALE, with_tangent
+from treeparse.kernels.sums.siblings import with_tangent
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, multiply_add
-from treeparse.kernels.weights import add_tops, arcs_cancel, has_large, square, weigh_words, word_rows
+from treeparse.kernels.weights import add_tops, square, weigh_sums, word_rows
 
 CHARTS = 2 * KINDS  # of spans and of their derivatives, as in ``spans``
 LOWEST_TOP = -1e308  # in the place of -inf, whose difference to itself is no number
@@ -163,12 +164,12 @@ def weights_of(memory, n):
 
 @jit
 def load(arcs, siblings, grandparents, n, single_root, memory):
-    """Fill all weights; return the log of what they are divided by in a tree, as ``weigh_words`` does."""
+    """Fill all weights; return the log of what they are divided by in a tree, as ``weigh_sums`` does."""
     w = weights_of(memory, n)
     find_allowed(arcs, n, memory.allowed)
     of_siblings.load_siblings(arcs, siblings, n, single_root, w, memory.siblings)
     _load_grandparents(grandparents, n, w, memory.grandparents)
-    return np.nan if has_large(arcs, n) and arcs_cancel(arcs, w, n) else weigh_words(w, n)
+    return weigh_sums(arcs, w, n)
 
 
 @lent_jit

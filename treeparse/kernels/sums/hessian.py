@@ -3,9 +3,8 @@
 ``H v`` is how the marginals change when the scores move along ``v``. The two loops of ``elimination`` run first and
 their results are stored; then the tangents, which are the derivatives along ``v``, go through the same two loops.
 
-A constant added to a column of ``v`` changes nothing, for every tree has one arc into each word. So the entry of the
-best arc is subtracted from each column, and where the model is confident almost nothing is left to cancel. Items whose
-plain weights are not safe, because they or the tangents under- or overflow, are done by ``in_logs.elimination``.
+Vectors are centred first (``centring``). Items whose plain weights are not safe, because they or the tangents under- or
+overflow, are done by ``in_logs.elimination``.
 """
 
 import numpy as np

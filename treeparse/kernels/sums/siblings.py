@@ -30,15 +30,15 @@ from treeparse.kernels.copies import copy_below_max, copy_multiple
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.rows import over_rows, whole
 from treeparse.kernels.spans import packed_at, packed_size, place_of
+from treeparse.kernels.sums.centring import MIN_SCALE
 from treeparse.kernels.sums.in_logs.spans import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
 from treeparse.kernels.sums.inside_outside import SAFE, STEP
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, constant, multiply_add
-from treeparse.kernels.weights import arcs_cancel, has_large, square, weigh_words, word_rows
+from treeparse.kernels.weights import square, weigh_sums, word_rows
 
 CHARTS = 8
 FULL, ARC, MID, FULL_T, OUTER_FULL, OUTER_ARC, OUTER_MID, OUTER_FULL_T = range(CHARTS)  # begins as in ``spans``
-MIN_SCALE = 1e-300
 
 
 def log_partition(
@@ -127,10 +127,10 @@ def weights_of(memory, n):
 
 @jit
 def load(arcs, siblings, n, single_root, memory):
-    """Fill all weights; return the log of what they are divided by in a tree, as ``weigh_words`` does."""
+    """Fill all weights; return the log of what they are divided by in a tree, as ``weigh_sums`` does."""
     w = weights_of(memory, n)
     load_siblings(arcs, siblings, n, single_root, w, memory.packed)
-    return np.nan if has_large(arcs, n) and arcs_cancel(arcs, w, n) else weigh_words(w, n)
+    return weigh_sums(arcs, w, n)
 
 
 @jit

@@ -18,7 +18,7 @@ from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.samples.trie import HASH_FACTOR
 from treeparse.trees.families.arrays import floats, integers
 from treeparse.trees.families.family import LabelDraws
-from treeparse.trees.parts import PartKind, sums_of_parts
+from treeparse.trees.parts import PartKind, scores_of_parts
 
 LARGEST_MASS = 0.5  # of the trees drawn: the mass left is then a difference that loses one bit
 MAX_DRAWS = 64  # times ``count``: where half of all mass is left, fewer draws suffice, except for 1 case in 2^60
@@ -184,4 +184,4 @@ def _sums_of_kind(kind: PartKind, heads: IntArray, scores: FloatArray, lengths: 
     batch, samples, nodes = heads.shape
     trees = torch.from_numpy(heads).transpose(0, 1).reshape(-1, nodes)
     parts = kind.of_trees(trees, torch.from_numpy(lengths).expand(samples, batch).reshape(-1))
-    return sums_of_parts(torch.from_numpy(scores), parts.reshape(samples, batch, -1)).T.numpy()
+    return scores_of_parts(torch.from_numpy(scores), parts.reshape(samples, batch, -1)).sum(-1).T.numpy()

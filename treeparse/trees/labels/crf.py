@@ -315,7 +315,7 @@ class LabeledCRF(TreeDistribution):
         terms, possible = self._checked_terms(heads, labels)
         log_probs = sum_of_terms(terms) - self.flat.log_partition.reshape(-1)
         arcs = self.arcs.flat
-        if arcs.can_read or arcs.has_large or arcs.remainders is not None:
+        if arcs.may_cancel:
             cancel = possible & terms_cancel(terms, log_probs)
             if bool(cancel.any()):
                 trees, ids = map(self.base.flat.samples_of, (heads, labels))

@@ -3,7 +3,7 @@
 Words are eliminated as in ``in_logs.elimination``: every weight carries a code length, a sum that of its terms by their
 shares under p, each less the log of its share under q. Here code lengths may be as large as scores, and cancel: a
 quotient takes away the code length of the pivot, which all paths through a word have taken already. So everything has
-32 digits, and logs have a whole part besides, a multiple of ``COARSE``, of which sums are exact.
+32 digits. Logs have a third number, a multiple of ``COARSE``: sums of these are exact.
 """
 
 from collections.abc import Sequence
@@ -41,10 +41,10 @@ def code_lengths(
 
     Args:
         parts: the scores of p's arcs ``(B, n+1, n+1)`` alone.
-        others: those of q's.
+        others: the scores of q's arcs.
         lengths: ``(B,)``.
         remainders: ``(B, n+1, n+1)``, what rounding took from the scores of p's arcs, if anything.
-        other_remainders: the same of q's.
+        other_remainders: the same for q's arcs.
         values: code lengths that arcs have of their own, ``(B, n+1, n+1)``, if any; finite.
         single_root: whether exactly one word hangs from node 0.
         threads: how many threads to use at most.
@@ -67,9 +67,8 @@ def code_lengths(
             sum_in_logs(each, lengths, differentiate=False, **options).log_z
             for each in (with_remainders(other_arcs, other_remainders), q)
         )
-        exists = sum_in_logs(p, lengths, differentiate=False, **options).log_z[0] > -np.inf
         with np.errstate(invalid="ignore"):
-            codes += np.where(exists, (whole[0] - rest[0]) + (whole[1] - rest[1]), 0.0)
+            codes += np.where(rest[0] > -np.inf, (whole[0] - rest[0]) + (whole[1] - rest[1]), 0.0)
     return codes, marginals, derivatives
 
 
@@ -229,22 +228,20 @@ def _combine(count, eliminated, logs):
     ``shares`` become the terms' under p, and their code lengths take minus the logs of their shares under q.
     """
     own, shares = eliminated.own, eliminated.shares
-    log_total = _weigh(Q, count, eliminated, logs[Q])
-    for place in range(count):
-        if eliminated.terms[place, Q, 1] > -np.inf:
-            _add_to(own[place], dd.subtract(log_total, _less(eliminated.terms[place, Q], logs[Q])))
-    _add_fine(logs[Q], log_total)
-    log_total = _weigh(P, count, eliminated, logs[P])
-    code = (0.0, 0.0)
+    total = _weigh(Q, count, eliminated, logs[Q])
+    if logs[Q, 1] > -np.inf:
+        log_total = dd.log(total)
+        for place in range(count):
+            if eliminated.terms[place, Q, 1] > -np.inf:
+                _add_to(own[place], dd.subtract(log_total, _less(eliminated.terms[place, Q], logs[Q])))
+        _add_fine(logs[Q], log_total)
+    total, code = _weigh(P, count, eliminated, logs[P]), (0.0, 0.0)
     if logs[P, 1] == -np.inf:
         return code
-    total = (0.0, 0.0)
-    for place in range(count):
-        total = dd.add(total, _pair(shares[place]))
     for place in range(count):
         shares[place, 0], shares[place, 1] = dd.divide(_pair(shares[place]), total)
         code = dd.add(code, dd.multiply(_pair(shares[place]), _pair(own[place])))
-    _add_fine(logs[P], log_total)
+    _add_fine(logs[P], dd.log(total))
     return code
 
 
@@ -262,7 +259,7 @@ def _add_fine(log, x):
 
 @lent_jit
 def _weigh(which, count, eliminated, largest):
-    """Fill ``shares`` with weights relative to the largest one, of which the log is stored; return their sum's log."""
+    """Fill ``shares`` with weights relative to the largest one, store its log, and return the sum of the weights."""
     terms, shares, total = eliminated.terms, eliminated.shares, (0.0, 0.0)
     largest[0], largest[1], largest[2] = ZERO
     for place in range(count):
@@ -276,7 +273,7 @@ def _weigh(which, count, eliminated, largest):
         if terms[place, which, 1] > -np.inf:
             shares[place, 0], shares[place, 1] = dd.exp(_less(terms[place, which], largest))
         total = dd.add(total, _pair(shares[place]))
-    return dd.log(total)
+    return total
 
 
 @lent_jit

@@ -61,10 +61,10 @@ def code_lengths(
     Args:
         parts: the scores of p: of arcs ``(B, n+1, n+1)``, and ``(B, n+1, n+1, n+1)`` of siblings and of grandparents,
             if any.
-        others: those of q.
+        others: the scores of q.
         lengths: ``(B,)``.
         remainders: ``(B, n+1, n+1)``, what rounding took from the scores of p's arcs, if anything.
-        other_remainders: the same of q's.
+        other_remainders: the same for q's arcs.
         values: code lengths that arcs have of their own, ``(B, n+1, n+1)``, if any; finite.
         single_root: whether exactly one word hangs from node 0.
         threads: how many threads to use at most.
