@@ -304,8 +304,9 @@ def inside(charts, w, packed, n, single_root):
                 charts, arc_at + 1, charts, mid_at + row_j + 1, packed, at + 1, charts, full_t_at + row_j + 1, j - 1
             )[0]
         charts[arc_at + j] = arc = w[j, 0] * arc
-        full = arc + _inner_product(charts, arc_at + 1, charts, full_t_at + row_j + 1, j - 1)
-        charts[j] = charts[full_t_at + row_j] = full if j == n or not single_root else 0.0 * full
+        if j == n or not single_root:
+            charts[j] = arc + _inner_product(charts, arc_at + 1, charts, full_t_at + row_j + 1, j - 1)
+            charts[full_t_at + row_j] = charts[j]
     return charts[n]
 
 
@@ -360,14 +361,15 @@ def outside(charts, w, packed, n, single_root):
     for j in range(n, 0, -1):
         row_j, at = j * width, packed_at(n, 0, j)
         of_full = charts[outer + j] + charts[outer + full_t_at + row_j]
-        if single_root and j < n:
-            of_full *= 0.0
         of_arc = charts[outer + arc_at + j] + of_full
         charts[arc_at + j] *= of_arc
         of_arc *= w[j, 0]
         charts[outer + row_j + 1] += of_arc * packed[at]
         packed[at] *= of_arc * charts[row_j + 1]
-        if single_root:
+        if not single_root:
+            rows = arc_at + 1, mid_at + row_j + 1, full_t_at + row_j + 1
+            _share(charts, packed, at + 1, rows, outer, of_arc, of_full, j - 1)
+        elif j == n:
             _share_product(
                 charts,
                 outer + arc_at + 1,
@@ -380,9 +382,6 @@ def outside(charts, w, packed, n, single_root):
                 of_full,
                 j - 1,
             )
-        else:
-            rows = arc_at + 1, mid_at + row_j + 1, full_t_at + row_j + 1
-            _share(charts, packed, at + 1, rows, outer, of_arc, of_full, j - 1)
     for count in range(n - 1, 0, -1):
         for i in range(1, n + 1 - count):
             j, row_i, row_j, at = i + count, i * width, (i + count) * width, packed_at(n, i, i + count)
