@@ -1,5 +1,6 @@
-"""Pages of the site that treeparse's own help fills in; read as plain files, they name the command that prints it."""
+"""Pages of the site that treeparse's own help and docstrings fill in; as plain files, they say where these are read."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -8,13 +9,24 @@ from typing import Any
 
 import treeparse.cli.commands
 
+PACKAGES = ("data", "metrics", "training", "objectives", "corpus")  # a page each, of their public names
 ENVIRONMENT = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Append the help of every command, or every config, to the page that is for them."""
-    fill = {"reference/commands.md": _commands, "reference/configs.md": _configs}.get(page.file.src_uri)
-    return markdown if fill is None else "\n".join([markdown, *fill()])
+    """Append the help of every command, every config, or the docstrings of a package to the page that is for them."""
+    folder, _, name = page.file.src_uri.removesuffix(".md").partition("/")
+    if folder != "reference":
+        return markdown
+    filled = _docstrings(name) if name in PACKAGES else {"commands": _commands, "configs": _configs}.get(name, list)()
+    return "\n".join([markdown, *filled])
+
+
+def _docstrings(package: str) -> list[str]:
+    module = importlib.import_module(f"treeparse.{package}")
+    values = [(name, getattr(module, name)) for name in module.__all__]
+    homes = [(getattr(value, "__module__", ""), name) for name, value in values if value.__doc__]
+    return [f"::: {home}.{name}\n" for home, name in homes if home.startswith("treeparse.")]
 
 
 def _commands() -> list[str]:

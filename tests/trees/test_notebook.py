@@ -23,7 +23,9 @@ def test_one_sentence_and_a_long_one() -> None:
 
 def test_labels_and_what_has_no_sums_and_no_tree() -> None:
     for case in every_case:
-        assert "<svg " in str(case.make(case.parameters(3, seed=1), None)._repr_html_())
+        trees = case.make(case.parameters(3, seed=1), None)
+        html = str(trees._repr_html_())
+        assert "<svg " in html and html.startswith(f"<pre>{type(trees).__name__}(")
     assert NonProjectiveSiblingCRF(torch.zeros(4, 4), torch.zeros(4, 4, 4))._repr_html_() is None
     none = torch.full((3, 3), -torch.inf)
     assert "<svg " in str(NonProjectiveCRF(none, validate_args=False)._repr_html_())

@@ -428,16 +428,7 @@ class TreeCRF(TreeDistribution):
 
     def _repr_html_(self) -> str | None:
         """Return the probabilities of the first sentences' arcs as heat maps, for notebooks; None without sums."""
-        if not self.family.has_sums:
-            return None
-        some = self.detach()
-        some = some if some.batch_shape else some.expand((1,))
-        while len(some.batch_shape) > 1:
-            some = some[0]
-        shown = some.of_items(torch.arange(min(SHOWN, len(some.scores)), device=self.scores.device)).flat
-        sizes = (shown.lengths + 1).tolist()
-        marginals = [item[:size, :size].tolist() for item, size in zip(shown.marginals, sizes, strict=True)]
-        return distribution_in_notebook(repr(self), marginals, self.batch_shape.numel() - len(sizes))
+        return arcs_in_notebook(self, repr(self))
 
     def comparable(self, q: TreeDistribution) -> TreeDistribution:
         """Return q, or raise if it cannot be compared with this distribution."""
@@ -455,3 +446,17 @@ class TreeCRF(TreeDistribution):
                 f"q scores {named(q.family.kinds)}."
             )
         return q
+
+
+def arcs_in_notebook(trees: TreeCRF, text: str) -> str | None:
+    """Return a text and the probabilities of the first sentences' arcs as heat maps; None without sums."""
+    if not trees.family.has_sums:
+        return None
+    some = trees.detach()
+    some = some if some.batch_shape else some.expand((1,))
+    while len(some.batch_shape) > 1:
+        some = some[0]
+    shown = some.of_items(torch.arange(min(SHOWN, len(some.scores)), device=some.scores.device)).flat
+    sizes = (shown.lengths + 1).tolist()
+    marginals = [item[:size, :size].tolist() for item, size in zip(shown.marginals, sizes, strict=True)]
+    return distribution_in_notebook(text, marginals, trees.batch_shape.numel() - len(sizes))

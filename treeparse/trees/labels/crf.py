@@ -22,7 +22,7 @@ from treeparse.trees.checks import (
     check_whole_trees,
     labeled_tree,
 )
-from treeparse.trees.crf import TreeCRF
+from treeparse.trees.crf import TreeCRF, arcs_in_notebook
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
 from treeparse.trees.flat import sum_of_terms, terms_cancel, with_values
@@ -563,7 +563,7 @@ class LabeledCRF(TreeDistribution):
 
     def _repr_html_(self) -> str | None:
         """Return the probabilities of the first sentences' arcs, whatever their labels, for notebooks."""
-        return self.arcs._repr_html_()
+        return arcs_in_notebook(self.arcs, repr(self))
 
     def comparable(self, q: TreeDistribution) -> TreeDistribution:
         """Return q, or raise if it cannot be compared with this distribution."""
