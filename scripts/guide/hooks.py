@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,11 @@ ENVIRONMENT = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Append the help of every command, every config, or the docstrings of a package to the page that is for them."""
+    """Append the help of every command, every config, or the docstrings of a package to the page that is for them.
+
+    A comment for jupytext at the top goes, because a page has its title only if that comes first.
+    """
+    markdown = re.sub(r"\A<!--.*?-->\s*", "", markdown, flags=re.DOTALL)
     folder, _, name = page.file.src_uri.removesuffix(".md").partition("/")
     if folder != "reference":
         return markdown

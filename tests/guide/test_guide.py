@@ -12,6 +12,7 @@ from guide import blocks, pictures
 from treeparse.cli import main as cli
 
 PAGES = sorted(blocks.PAGES.rglob("*.md"))
+TUTORIALS = [page for page in PAGES if page.parent.name == "tutorials"]
 NAMES = [str(page.relative_to(blocks.PAGES)) for page in PAGES]
 every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
 
@@ -36,6 +37,14 @@ def test_every_command_of_a_page_has_its_options(page: Path) -> None:
 def test_links_lead_to_files(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
         assert link.startswith("https://") or (page.parent / link).is_file(), link
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_says_how_it_opens_as_a_notebook(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text.endswith(f"`jupytext --to notebook -o {page.stem}.ipynb scripts/guide/pages/tutorials/{page.name}`.\n")
+    if "```sh\n" in text.split("```python\n")[0]:  # otherwise jupytext takes the language of the first block
+        assert yaml.safe_load(text.split("---")[1]) == {"jupyter": {"jupytext": {"main_language": "python"}}}
 
 
 def test_every_page_is_in_the_navigation() -> None:

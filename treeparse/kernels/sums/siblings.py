@@ -265,30 +265,12 @@ def inside(charts, w, packed, n, single_root):
                 right, left = right_arc, left_arc
             else:
                 i_next, j_next = row_i + i + 1, row_j + i + 1
-                arcs, right = _side_sums(
-                    charts,
-                    arc_at + i_next,
-                    charts,
-                    mid_at + j_next,
-                    packed,
-                    at + 1,
-                    charts,
-                    full_t_at + j_next,
-                    count - 1,
-                )
+                rows = charts, arc_at + i_next, charts, mid_at + j_next, packed, at + 1, charts, full_t_at + j_next
+                arcs, right = _side_sums(*rows, count - 1)
                 right_arc = w[j, i] * (right_arc + arcs)
                 right += right_arc
-                arcs, left = _side_sums(
-                    charts,
-                    arc_at + j_next,
-                    charts,
-                    mid_at + i_next,
-                    packed,
-                    at - count,
-                    charts,
-                    full_t_at + i_next,
-                    count - 1,
-                )
+                rows = charts, arc_at + j_next, charts, mid_at + i_next, packed, at - count, charts, full_t_at + i_next
+                arcs, left = _side_sums(*rows, count - 1)
                 left_arc = w[i, j] * (left_arc + arcs)
                 left += left_arc
                 mid = inner_j + _inner_product(charts, i_next, charts, j_next + 1, count - 1)
@@ -300,9 +282,8 @@ def inside(charts, w, packed, n, single_root):
         row_j, at = j * width, packed_at(n, 0, j)
         arc = charts[row_j + 1] * packed[at]
         if not single_root:
-            arc += _side_sums(
-                charts, arc_at + 1, charts, mid_at + row_j + 1, packed, at + 1, charts, full_t_at + row_j + 1, j - 1
-            )[0]
+            rows = charts, arc_at + 1, charts, mid_at + row_j + 1, packed, at + 1, charts, full_t_at + row_j + 1
+            arc += _side_sums(*rows, j - 1)[0]
         charts[arc_at + j] = arc = w[j, 0] * arc
         if j == n or not single_root:
             charts[j] = arc + _inner_product(charts, arc_at + 1, charts, full_t_at + row_j + 1, j - 1)
@@ -337,7 +318,7 @@ def _share_side(
 
 
 @over_rows(4, 1)
-def _share_product(builder: Any, outer_x: Any, outer_y: Any, x: Any, y: Any, factor: Any, inside: Any) -> Any:
+def _share_factors(builder: Any, outer_x: Any, outer_y: Any, x: Any, y: Any, factor: Any, inside: Any) -> Any:
     """Add the derivatives of ``_inner_product`` times a factor."""
     return (
         builder.select(inside, multiply_add(builder, factor, y, outer_x), outer_x),
@@ -370,18 +351,7 @@ def outside(charts, w, packed, n, single_root):
             rows = arc_at + 1, mid_at + row_j + 1, full_t_at + row_j + 1
             _share(charts, packed, at + 1, rows, outer, of_arc, of_full, j - 1)
         elif j == n:
-            _share_product(
-                charts,
-                outer + arc_at + 1,
-                charts,
-                outer + full_t_at + row_j + 1,
-                charts,
-                arc_at + 1,
-                charts,
-                full_t_at + row_j + 1,
-                of_full,
-                j - 1,
-            )
+            _share_product(charts, arc_at + 1, full_t_at + row_j + 1, outer, of_full, j - 1)
     for count in range(n - 1, 0, -1):
         for i in range(1, n + 1 - count):
             j, row_i, row_j, at = i + count, i * width, (i + count) * width, packed_at(n, i, i + count)
@@ -403,18 +373,7 @@ def outside(charts, w, packed, n, single_root):
             packed[at - 1] *= of_arc * charts[row_i + j - 1]
             rows = arc_at + j_next, mid_at + i_next, full_t_at + i_next
             _share(charts, packed, at - count, rows, outer, of_arc, of_full, count - 1)
-            _share_product(
-                charts,
-                outer + i_next,
-                charts,
-                outer + j_next + 1,
-                charts,
-                i_next,
-                charts,
-                j_next + 1,
-                of_mid,
-                count - 1,
-            )
+            _share_product(charts, i_next, j_next + 1, outer, of_mid, count - 1)
 
 
 @lent_jit
@@ -422,25 +381,14 @@ def _share(charts, packed, at, rows, outer, of_arc, of_full, count):
     """Share the derivatives of an arc's span, over its weight, and of the full span among the terms of one side."""
     arc, mid, full = rows
     if count > 0:
-        _share_side(
-            packed,
-            at,
-            charts,
-            outer + arc,
-            charts,
-            outer + mid,
-            charts,
-            outer + full,
-            charts,
-            arc,
-            charts,
-            mid,
-            charts,
-            full,
-            of_arc,
-            of_full,
-            count,
-        )
+        derivatives = charts, outer + arc, charts, outer + mid, charts, outer + full
+        _share_side(packed, at, *derivatives, charts, arc, charts, mid, charts, full, of_arc, of_full, count)
+
+
+@lent_jit
+def _share_product(charts, x, y, outer, factor, count):
+    """Share the derivative of an inner product of two rows among them."""
+    _share_factors(charts, outer + x, charts, outer + y, charts, x, charts, y, factor, count)
 
 
 @vector_jit
