@@ -235,8 +235,10 @@ class _CodeLengths(torch.autograd.Function):
 
 def are_large(scores: Tensor) -> bool:
     """Whether some finite scores are so large that their sums lose digits."""
-    sizes = scores.detach().abs()
-    return bool(((sizes > LARGE_SCORE) & (sizes < torch.inf)).any())
+    if scores.numel() == 0:
+        return False
+    low, high = torch.aminmax(torch.nan_to_num(scores.detach(), nan=0.0, posinf=0.0, neginf=0.0))
+    return bool((low < -LARGE_SCORE) | (high > LARGE_SCORE))
 
 
 def _items_where(lost: Tensor, parts: Tensors, lengths: Tensor, log_z: Tensor) -> Tensor:

@@ -70,44 +70,34 @@ def _score_arcs(start, stop, lengths, nodes, slots, salts, between, distance, we
     plain = count - (between >= 0).sum()
     heads, dependents = np.empty((size, count), np.uint32), np.empty((size, count), np.uint32)
     distances, codes = np.empty((2 * size + 1, count), np.uint32), new_codes(scale)
-    indices, mixed, same = (
-        np.empty(max(count, size), np.uint32),
-        np.empty(size, np.uint32),
-        np.empty((2, size), np.int64),
-    )
+    seen, mixed, same = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty((2, size), np.int64)
     fill_distances(distance, distances)
     distances[:size] += LEFT
     for b in range(start, stop):
         n, rows = lengths[b], scores[b]
         fill_keys(nodes[b], n, slots[HEAD], salts[HEAD], heads)
         fill_keys(nodes[b], n, slots[DEPENDENT], salts[DEPENDENT], dependents)
-        for h in range(n + 1):
-            for d in range(1, n + 1):
-                _fill_indices(heads[h], dependents[d], distances[size + d - h], shift, indices)
-                rows[h, d] = _sum_at(weights, codes, indices, plain)
+        _sum_arcs(n, plain, heads, dependents, distances, weights, codes, shift, rows)
         for t in range(plain, count):
             _fill_repetitions(nodes[b], n, between[t], mixed, same)
             _add_between(
-                n, mixed, same, heads[:, t], dependents[:, t], distances[:, t], weights, codes, shift, indices, rows
+                n, mixed, same, heads[:, t], dependents[:, t], distances[:, t], weights, codes, shift, seen, rows
             )
         for j in range(n + 1):
             rows[j, j] = 0
 
 
-@vector_jit
-def _fill_indices(keys, others, offsets, shift, indices):
-    """Fill the indices of a part's features, one for each template."""
-    for t in range(len(keys)):
-        indices[t] = np.uint32(np.uint32(keys[t] + others[t]) + offsets[t]) >> shift
-
-
 @lent_jit
-def _sum_at(weights, codes, indices, count):
-    """Return the sum of the weights at ``count`` indices. It must not be vectorised, which would be slower."""
-    total = np.float32(0)
-    for i in range(count):
-        total += weight(weights, codes, indices[i])
-    return total
+def _sum_arcs(n, count, heads, dependents, distances, weights, codes, shift, rows):
+    """Fill the sums of the weights of the first ``count`` templates."""
+    middle = len(distances) // 2
+    for h in range(n + 1):
+        for d in range(1, n + 1):
+            total = np.float32(0)
+            for t in range(count):
+                key = np.uint32(np.uint32(heads[h, t] + dependents[d, t]) + distances[middle + d - h, t])
+                total += weight(weights, codes, key >> shift)
+            rows[h, d] = total
 
 
 @jit
@@ -209,13 +199,18 @@ def _score_labels(start, stop, _, nodes, lengths, slots, salts, between, distanc
             fill_keys(nodes[b], lengths[b], slots[HEAD], salts[HEAD], heads)
             fill_keys(nodes[b], lengths[b], slots[DEPENDENT], salts[DEPENDENT], dependents)
         count = arc_features(nodes[b], templates, heads, dependents, shift, h, d, seen, features)
-        for f in range(count):
-            add_row(weights[features[f]], scale, scores[a])
+        add_rows(weights, features, count, scale, scores[a])
+
+
+@lent_jit
+def add_rows(weights, features, count, scale, total):
+    """Add the weights of labels of ``count`` features to numbers."""
+    for f in range(count):
+        _add_row(weights[features[f]], scale, total)
 
 
 @vector_jit
-def add_row(row, scale, total):
-    """Add a row of weights to numbers."""
+def _add_row(row, scale, total):
     for i in range(len(total)):
         total[i] += weight_in_row(row, scale, i)
 

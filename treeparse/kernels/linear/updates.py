@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.linear.features import (
     DEPENDENT,
     HEAD,
@@ -21,7 +21,7 @@ from treeparse.kernels.linear.features import (
     fill_keys,
     triple_features,
 )
-from treeparse.kernels.linear.scores import add_row, feature_limit, new_keys, shift_of
+from treeparse.kernels.linear.scores import add_rows, feature_limit, new_keys, shift_of
 from treeparse.kernels.threads import run_batch
 
 PERCEPTRON, MIRA, LOG_LINEAR = 0, 1, 2
@@ -216,8 +216,7 @@ def _update_labels(
             fill_keys(nodes[b], lengths[b], slots[DEPENDENT], salts[DEPENDENT], dependents)
         count = arc_features(nodes[b], templates, heads, dependents, shift, h, d, seen, features)
         scores[:] = 0
-        for f in range(count):
-            add_row(weights[features[f]], scale, scores)
+        add_rows(weights, features, count, scale, scores)
         if root_label >= 0 and labels > 1:
             scores[root_label] = -np.inf
         loss[0] += _loss(scores, gold)
@@ -225,8 +224,7 @@ def _update_labels(
             _to_gradient(scores, gold, rate)
         else:
             _to_best_change(scores, gold, rate, count, algorithm == MIRA)
-        for f in range(count):
-            _change(scores, step, weights[features[f]], sums[features[f]])
+        _change_rows(scores, step, features, count, weights, sums)
 
 
 @jit
@@ -265,7 +263,14 @@ def _to_best_change(scores, gold, rate, count, is_mira):
     scores[other] -= change
 
 
-@jit
+@lent_jit
+def _change_rows(changes, step, features, count, weights, sums):
+    """Add changes to the weights of ``count`` features, and to their sums over the steps."""
+    for f in range(count):
+        _change(changes, step, weights[features[f]], sums[features[f]])
+
+
+@lent_jit
 def _change(changes, step, row, sums):
     for i in range(len(changes)):
         row[i] += changes[i]
