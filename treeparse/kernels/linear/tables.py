@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from treeparse.kernels.compile import fused_jit, jit
 
-# A float8 is of the kind E4M3: a sign, four bits of exponent and three of mantissa, the highest bits of a float32 if the
-# exponent grows by 120. Only numbers below LOWEST in magnitude, which have the lowest exponent, are others: `decoded`.
+# A float8 is of the kind E4M3: a sign, four bits of exponent and three of mantissa. These are the highest bits of a
+# float32 if the exponent grows by 120, but for numbers below LOWEST in magnitude, of the lowest exponent: `decoded`.
 MAGNITUDE, SIGN = np.int32(0x7F), np.int32(0x80)
 TO_EXPONENT, TO_SIGN = np.int32(20), np.int32(24)
 OFFSET = np.int32(120 << 23)
