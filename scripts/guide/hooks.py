@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     A comment for jupytext at the top goes, because a page has its title only if that comes first.
     """
     markdown = re.sub(r"\A<!--.*?-->\s*", "", markdown, flags=re.DOTALL)
-    folder, _, name = page.file.src_uri.removesuffix(".md").partition("/")
-    if folder != "reference":
-        return markdown
-    filled = _docstrings(name) if name in PACKAGES else {"commands": _commands, "configs": _configs}.get(name, list)()
-    return "\n".join([markdown, *filled])
+    fills = {"commands": _commands, "configs": _configs, **{name: partial(_docstrings, name) for name in PACKAGES}}
+    fill = {f"reference/{name}.md": fill for name, fill in fills.items()}.get(page.file.src_uri)
+    return markdown if fill is None else "\n".join([markdown, *fill()])
 
 
 def _docstrings(package: str) -> list[str]:

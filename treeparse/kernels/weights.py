@@ -95,7 +95,7 @@ def has_large(scores, n):
 
 @lent_jit
 def arcs_cancel(scores, sums, n):
-    """Return whether large scores of arcs cancel in sums with those of other parts ``[dependent, head]``."""
+    """Return whether some large score of an arc is halved by the other parts in ``sums[dependent, head]``."""
     for i in range(n + 1):
         for j in range(1, n + 1):
             if i != j and LARGE_SCORE < abs(scores[i, j]) < np.inf and abs(sums[j, i]) < 0.5 * abs(scores[i, j]):

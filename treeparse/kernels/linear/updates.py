@@ -267,11 +267,6 @@ def _to_best_change(scores, gold, rate, count, is_mira):
 def _change_rows(changes, step, features, count, weights, sums):
     """Add changes to the weights of ``count`` features, and to their sums over the steps."""
     for f in range(count):
-        _change(changes, step, weights[features[f]], sums[features[f]])
-
-
-@lent_jit
-def _change(changes, step, row, sums):
-    for i in range(len(changes)):
-        row[i] += changes[i]
-        sums[i] += step * changes[i]
+        for i in range(len(changes)):
+            weights[features[f], i] += changes[i]
+            sums[features[f], i] += step * changes[i]
