@@ -31,3 +31,4 @@ if __name__ == "__main__":
     scores.update(own, with_parses(own, parser.parse(own)))
     uas = scores.compute()["uas"]
     accelerator.print(f"dev UAS {uas:.2%} by {accelerator.num_processes} processes")
+    accelerator.end_training()  # otherwise threads that still run may abort a process at its end
