@@ -18,7 +18,6 @@ PACKAGE = Path(__file__).parents[1] / "treeparse"
 
 # What every layer may import; only batches need torch.
 GROUND = {
-    "arguments",
     "errors",
     "names",
     "shipped",
@@ -34,7 +33,6 @@ GROUND = {
 # What each layer may import of ours, besides itself.
 ALLOWED = {
     "errors": set(),
-    "arguments": {"errors"},
     "names": {"errors"},
     "shipped": {"errors"},
     "sentence": {"errors"},

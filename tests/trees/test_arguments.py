@@ -148,19 +148,6 @@ def test_heads_without_labels_are_no_labelled_tree(case: Case) -> None:
 
 
 @every_case
-def test_what_is_no_tensor_is_refused(case: Case) -> None:
-    p = case.make(case.parameters(3, seed=6, batch=(3,)), LENGTHS)
-    rows = [part.tolist() for part in a_tree(p)]
-    with pytest.raises(TreeparseError, match=r"heads.* must be a dense tensor"):
-        p.expected_uas(rows[0])
-    with pytest.raises(TreeparseError, match=r"heads.* must be a dense tensor"):
-        p.given((rows[0], rows[-1]))
-    if not case.labels:
-        with pytest.raises(TreeparseError, match=r"value.* must be a dense tensor"):
-            p.log_prob((p.mode, p.mode))
-
-
-@every_case
 def test_dimensions_of_size_1_broadcast(case: Case) -> None:
     p = case.make(case.parameters(3, seed=7, batch=(2, 3)))
     shape, tree = p.marginals.shape, [part[:1, :1] for part in a_tree(p)]

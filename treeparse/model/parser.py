@@ -9,7 +9,6 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from treeparse.arguments import checked
 from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.mapping import Words, as_sentences
@@ -88,7 +87,6 @@ class Parser(nn.Module, AnyParser):
         return parser
 
     @classmethod
-    @checked
     def from_pretrained(cls, directory: str | Path, *, revision: str | None = None, mapped: bool = False) -> Self:
         """Load a parser from the folder of a model or of a training run; it is on the CPU and in evaluation mode.
 
@@ -119,7 +117,6 @@ class Parser(nn.Module, AnyParser):
         load_weights(parser, weights, str(directory), mapped=mapped)
         return parser.eval()
 
-    @checked
     def save_pretrained(self, directory: str | Path) -> None:
         """Write ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none.
 
@@ -156,7 +153,6 @@ class Parser(nn.Module, AnyParser):
         """The device of the weights."""
         return next(self.parameters()).device
 
-    @checked
     def use_precision(self, name: Precision | str) -> Self:
         """Set the precision in which sentences are scored outside training: 32, bf16, int8 or auto. Return the parser.
 
@@ -182,12 +178,10 @@ class Parser(nn.Module, AnyParser):
         """The networks that score sentences: the parser alone."""
         return (self,)
 
-    @checked
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Batch:
         """The sentences, or lists of words, as a batch on the parser's device; ``indices`` are theirs in a treebank."""
         return self.indexer.collate(as_sentences(sentences), indices).to(self.device)
 
-    @checked
     def distribution(
         self,
         batch: Batch,
@@ -223,7 +217,6 @@ class Parser(nn.Module, AnyParser):
         p = LabeledCRF(base, self._log_probs_of(scores.labels))
         return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
 
-    @checked
     def trees(self, scores: Sequence[Tensor], lengths: Tensor, *, validate_args: bool | None = None) -> TreeCRF:
         """The distribution of each sentence's trees without labels, by the scores of arcs and of other parts, if any.
 
@@ -279,7 +272,6 @@ class Parser(nn.Module, AnyParser):
         """Return ``loss``, which wrappers such as DistributedDataParallel ask for by calling the parser."""
         return self.loss(batch, objective)
 
-    @checked
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
         """The objective and the loss of tags: a scalar, in nats, the mean over the words of sentences that have it."""
         return self.loss_and_terms(batch, objective)[0]

@@ -5,7 +5,6 @@ from typing import Any, get_args
 
 from torch import Size, Tensor
 
-from treeparse.arguments import checked, shown
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees import families
@@ -41,9 +40,9 @@ class NonProjectiveCRF(TreeCRF):
         backend: Backend | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        if backend is not None and not (isinstance(backend, str) and backend in BACKENDS):
+        if backend is not None and backend not in BACKENDS:
             names = ", ".join(map(repr, BACKENDS))
-            raise TreeparseError(f"Unknown backend {shown(backend)}. Backends: {names}; None takes the fastest.")
+            raise TreeparseError(f"Unknown backend {backend!r}. Backends: {names}; None takes the fastest.")
         self.backend: Backend | None = backend
         super().__init__(scores, lengths, single_root=single_root, validate_args=validate_args)
 
@@ -55,7 +54,6 @@ class NonProjectiveCRF(TreeCRF):
     def settings(self) -> dict[str, Any]:
         return {"single_root": self.single_root, "backend": self.backend}
 
-    @checked
     def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         sample_shape: Size | Sequence[int] = (),

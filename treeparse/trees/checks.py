@@ -16,7 +16,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from treeparse.arguments import is_dense, shown
 from treeparse.batch import moved, readable_without_sync
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.trees.labels.sources import LabelSource
@@ -56,7 +55,6 @@ def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> T
         raise TreeparseError(f"Lengths must be integers, got {lengths.dtype}.")
     if tuple(lengths.shape) != batch:
         raise TreeparseError(f"Lengths must have the scores' batch shape {batch}, got {tuple(lengths.shape)}.")
-    _check_values_exist(lengths, scores, "Lengths")
     if not (validate or readable_without_sync(lengths)):
         return moved(lengths, scores.device, torch.int64).clamp(0, words)
     least, most = torch.stack(lengths.aminmax()).tolist() if lengths.numel() else (0, words)  # one sync for both
@@ -66,12 +64,6 @@ def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> T
             "root is not a word."
         )
     return moved(lengths, scores.device, torch.int64)
-
-
-def _check_values_exist(tensor: Tensor, beside: Tensor, name: str) -> None:
-    """Raise for a tensor without values, unless the one beside it has none either."""
-    if tensor.is_meta and not beside.is_meta:
-        raise TreeparseError(f"{name} must have values, got a tensor on the device 'meta', which has none.")
 
 
 def arc_mask(lengths: Tensor, nodes: int) -> Tensor:
@@ -101,10 +93,8 @@ def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: b
         samples: whether further dimensions may precede the batch dimensions.
 
     Raises:
-        TreeparseError: for another type, dtype or shape.
+        TreeparseError: for another dtype or shape.
     """
-    if not is_dense(heads):
-        raise TreeparseError(f"{name} must be a dense tensor of integers, got {shown(heads)}.")
     if heads.is_floating_point() or heads.is_complex() or heads.dtype == torch.bool:
         raise TreeparseError(f"{name} must be integers, got {heads.dtype}.")
     shape, own = tuple(words.shape), tuple(heads.shape)
@@ -112,7 +102,6 @@ def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: b
     if own != shape and own != shape[-1:] and (first < 0 or own[-1:] != shape[-1:] or not fits(own[first:], shape)):
         names, here = ("(*sample, *batch, n+1)", "here ending in") if samples else ("(*batch, n+1)", "here")
         raise TreeparseError(f"{name} must have the shape {names}, {here} {shape}, got {own}: {BROADCASTING}.")
-    _check_values_exist(heads, words, name)
     return torch.where(words, moved(heads, words.device, torch.int64), -1)
 
 
@@ -196,8 +185,6 @@ def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, 
         raise TreeparseError(f"These trees need scores of {named(kinds)}, got {len(parts)} tensor(s).")
     nodes = parts.arcs.shape[-1]
     for kind, scores in zip(kinds, parts.others, strict=True):
-        if not is_dense(scores):
-            raise TreeparseError(f"Scores of {kind.name} must be a dense tensor, got {shown(scores)}.")
         check_dtype(scores, f"Scores of {kind.name}")
         shape = (*lengths.shape, *kind.shape(nodes))
         if tuple(scores.shape) != shape:

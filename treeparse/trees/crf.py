@@ -7,7 +7,6 @@ from typing import Any, Self
 import torch
 from torch import Size, Tensor
 
-from treeparse.arguments import checked
 from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
@@ -86,7 +85,6 @@ class TreeCRF(TreeDistribution):
     scores: Tensor
     parts: Parts
 
-    @checked
     def __init__(
         self,
         scores: Tensor,
@@ -127,7 +125,6 @@ class TreeCRF(TreeDistribution):
         """The trees as one flat batch in float64, from which all values are computed."""
         return FlatTrees(self.family, self.parts, self.lengths, validate=bool(self._validate_args))
 
-    @checked
     def with_scores(
         self, scores: Tensor | Parts, lengths: Tensor | None = None, *, validate_args: bool | None = None
     ) -> Self:
@@ -170,7 +167,6 @@ class TreeCRF(TreeDistribution):
         """Heads of the best tree ``(*batch, n+1)``."""
         return self.flat.unflat(self.flat.heads)
 
-    @checked
     def topk(self, k: int) -> tuple[Tensor, Tensor]:
         """Return the k best trees, best first: heads ``(*batch, k, n+1)`` and unnormalised scores ``(*batch, k)``.
 
@@ -202,7 +198,6 @@ class TreeCRF(TreeDistribution):
         expected = torch.where(flat.arcs > -torch.inf, flat.marginals, -torch.inf).detach()
         return flat.unflat(flat.with_parts(flat.parts.detach().neutral().with_arcs(expected)).heads)
 
-    @checked
     def sample(self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Draw exact, independent samples: heads ``(*sample, *batch, n+1)``.
 
@@ -219,7 +214,6 @@ class TreeCRF(TreeDistribution):
         heads = self.flat.sample(item_seeds(generator, self.batch_shape.numel()), shape.numel(), method)
         return heads.transpose(0, 1).reshape(shape + self.scores.shape[:-1])
 
-    @checked
     def relaxed_sample(self, temperature: float, hard: bool = False, *, generator: Generators = None) -> Tensor:
         """Draw a relaxed tree ``(*batch, n+1, n+1)``, differentiable in the scores: a layer over latent trees.
 
@@ -243,7 +237,6 @@ class TreeCRF(TreeDistribution):
         relaxed = p.tempered(temperature).marginals
         return (straight_through(relaxed, arcs_of(p.mode)) if hard else relaxed).to(self.scores.dtype)
 
-    @checked
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -272,7 +265,6 @@ class TreeCRF(TreeDistribution):
         heads, log_probs, keys = self.flat.sample_without_replacement(seeds, check_count(k), method)
         return heads, self._round(log_probs), self._round(keys)
 
-    @checked
     def expected_uas(self, heads: Tensor) -> Tensor:
         """Return the expected share ``(*batch,)`` of words with a known head whose head is right in a random tree.
 
@@ -281,7 +273,6 @@ class TreeCRF(TreeDistribution):
         """
         return self._round(self._expected_accuracy(heads))
 
-    @checked
     def risk(self, heads: Tensor) -> Tensor:
         """Return the expected share of wrong heads, 1 - ``expected_uas``: the loss of minimum-risk training."""
         return self._round(1 - self._expected_accuracy(heads))
@@ -292,7 +283,6 @@ class TreeCRF(TreeDistribution):
             check_head_range(heads, self.lengths)
         return expected_accuracy(self.flat.unflat(self.flat.marginals), heads)
 
-    @checked
     def given(self, heads: Tensor) -> Self:
         """Condition this distribution on heads ``(*batch, n+1)``; a negative number leaves a word's head open.
 
@@ -307,7 +297,6 @@ class TreeCRF(TreeDistribution):
             check_head_range(heads, self.lengths)
         return self.with_scores(self.scores.masked_fill(~arcs_agreeing_with(heads), -torch.inf))
 
-    @checked
     def within(self, mask: Tensor) -> Self:
         """Restrict this distribution to the trees whose arcs all lie in a mask ``(*batch, n+1, n+1)`` bool.
 
@@ -335,19 +324,16 @@ class TreeCRF(TreeDistribution):
         parts = self.parts.map(lambda part: part.reshape(-1, *part.shape[axes:])[places])
         return self.with_scores(parts, self.lengths.reshape(-1)[places])
 
-    @checked
     def to(self, device: torch.device | str) -> Self:
         """Return the same distribution over scores on a device."""
         device = self._device(device)
         return self.with_scores(self.parts.to(device), self.lengths.to(device))
 
-    @checked
     def of_items(self, items: Tensor) -> Self:
         """Select items ``(I,)`` of a flat batch, in order; in the result, an item without a tree is no error."""
         items = self._positions(items)
         return self.with_scores(self.parts.of_items(items), self.lengths[items], validate_args=False)
 
-    @checked
     def tempered(self, temperature: float) -> Self:
         """Raise all probabilities to the power ``1 / temperature`` and normalise them; float64.
 
@@ -362,7 +348,6 @@ class TreeCRF(TreeDistribution):
             check_other_parts(parts, self.family.kinds, self.lengths, values=True)
         return self.with_scores(parts)
 
-    @checked
     def log_prob(self, value: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for no tree.
 
@@ -373,7 +358,6 @@ class TreeCRF(TreeDistribution):
         log_probs, possible = self._checked_values(value, self.flat.log_probs_of)
         return self._round(torch.where(possible, log_probs, -torch.inf))
 
-    @checked
     def score(self, value: Tensor) -> Tensor:
         """Return scores ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; otherwise as ``log_prob``."""
         total, possible = self._checked_values(value, self.flat.scores_of)
@@ -397,7 +381,6 @@ class TreeCRF(TreeDistribution):
             check_whole_trees(heads, self.word_mask, self.lengths)
         return values, possible
 
-    @checked
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all trees ``(trees, *batch, n+1)``, by head of word 1, then 2, and so on; -1 pads items with fewer.
 

@@ -27,7 +27,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from treeparse.arguments import checked
 from treeparse.errors import TreeparseError
 from treeparse.trees.checks import DTYPES
 from treeparse.trees.relaxed import arcs_of
@@ -35,7 +34,6 @@ from treeparse.trees.relaxed import arcs_of
 INTEGERS = torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8
 
 
-@checked
 def from_torch_struct(scores: Tensor, no_arc: float = -torch.inf) -> Tensor:
     """Convert ``(*batch, n, n)`` of torch-struct to ``(*batch, n+1, n+1)``."""
     _check_square(scores, 1)
@@ -45,7 +43,6 @@ def from_torch_struct(scores: Tensor, no_arc: float = -torch.inf) -> Tensor:
     return torch.nn.functional.pad(rows, (1, 0), value=no_arc)
 
 
-@checked
 def to_torch_struct(scores: Tensor) -> Tensor:
     """Convert ``(*batch, n+1, n+1)`` to the ``(*batch, n, n)`` of torch-struct."""
     _check_square(scores, 2)
@@ -53,14 +50,12 @@ def to_torch_struct(scores: Tensor) -> Tensor:
     return torch.where(diagonal, scores[..., :1, 1:], scores[..., 1:, 1:])
 
 
-@checked
 def from_supar(scores: Tensor) -> Tensor:
     """Convert ``(*batch, n+1, n+1)`` ``[dependent, head]`` of SuPar to ``[head, dependent]``."""
     _check_square(scores, 2)
     return scores.transpose(-2, -1)
 
 
-@checked
 def to_supar(scores: Tensor) -> Tensor:
     """Convert ``(*batch, n+1, n+1)`` ``[head, dependent]`` to the ``[dependent, head]`` of SuPar."""
     return from_supar(scores)
@@ -73,7 +68,6 @@ def from_synjax(scores: Any, lengths: Any = None) -> tuple[Tensor, Tensor | None
     return tensor, None if lengths is None else torch.from_numpy(np.array(lengths)).to(torch.int64) - 1
 
 
-@checked
 def to_synjax(scores: Tensor, lengths: Tensor | None = None) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Convert ours to arrays that JAX takes: ``(*batch, n+1, n+1)``, and lengths that count the root."""
     _check_square(scores, 2)
@@ -88,7 +82,6 @@ def from_ufal(scores: NDArray[np.float64]) -> Tensor:
     return torch.where(tensor.isnan(), -torch.inf, tensor).mT
 
 
-@checked
 def to_ufal(scores: Tensor) -> NDArray[np.float64]:
     """Convert ``(n+1, n+1)`` to the ``[dependent, head]`` of ufal.chu_liu_edmonds, where NaN forbids an arc."""
     _check_square(scores, 2)
@@ -100,7 +93,6 @@ def to_ufal(scores: Tensor) -> NDArray[np.float64]:
     return torch.where(is_no_arc, torch.nan, scores).mT.contiguous().numpy()
 
 
-@checked
 def to_arcs(heads: Tensor) -> Tensor:
     """Convert heads ``(*batch, n+1)``, negative where there is none, to arcs ``(*batch, n+1, n+1)`` of 0 and 1."""
     if not heads.dim() or heads.dtype not in INTEGERS:
@@ -108,7 +100,6 @@ def to_arcs(heads: Tensor) -> Tensor:
     return arcs_of(heads).to(torch.float32)
 
 
-@checked
 def from_arcs(arcs: Tensor) -> Tensor:
     """Convert arcs ``(*batch, n+1, n+1)`` of 0 and 1 to heads ``(*batch, n+1)``, -1 at nodes without an arc."""
     _check_square(arcs, 2)

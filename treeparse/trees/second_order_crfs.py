@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from treeparse.arguments import checked
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees.approximate.mean_field import MeanFieldCRF, mean_field
@@ -109,7 +108,6 @@ class NonProjectiveSiblingCRF(TreeCRF):
         validate_args: torch's default if None.
     """
 
-    @checked
     def __init__(
         self,
         scores: Tensor,
@@ -132,7 +130,6 @@ class NonProjectiveSiblingCRF(TreeCRF):
     def settings(self) -> dict[str, Any]:
         return {"single_root": self.single_root, "limit": self.limit}
 
-    @checked
     def mode_with_bound(self, limit: int | None = None) -> BoundedMode:
         """Search for the best trees, and stop after ``limit`` branches an item: each is up to 200 rounds of O(n^3).
 
@@ -150,7 +147,6 @@ class NonProjectiveSiblingCRF(TreeCRF):
         scores, bounds = self._round(flat.unflat(scores)), self._round(flat.unflat(bounds))
         return BoundedMode(flat.unflat(heads), scores, bounds, flat.unflat(certified))
 
-    @checked
     def mean_field(self, rounds: int = 3) -> MeanFieldCRF:
         """Approximate this distribution by one that scores arcs alone, differentiable once in all scores.
 

@@ -8,7 +8,6 @@ from typing import TypeVar, Unpack
 
 import torch
 
-from treeparse.arguments import checked
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.mapping import Parsed, Progress, Words, as_sentences, check_several, each_sentence, with_trees
 from treeparse.data.parses import Parse
@@ -55,7 +54,6 @@ class AnyParser(Model):
                 "for tags, such as --model.tags.upos 1, or do without tags."
             )
 
-    @checked
     def parse(
         self,
         sentences: Iterable[Words],
@@ -116,7 +114,6 @@ class AnyParser(Model):
         )
         return [parse for [parse] in lists_of(self, sentences, request)]
 
-    @checked
     def stream(
         self, sentences: Iterable[Words], *, ahead: int = 4000, **options: Unpack[ParseOptions]
     ) -> Iterator[Parse]:
@@ -141,7 +138,6 @@ class AnyParser(Model):
 
         return chain.from_iterable(made_ahead(chunks(), self.device))
 
-    @checked
     def annotate(
         self, sentences: Iterable[Parsed], *, ahead: int = 4000, **options: Unpack[ParseOptions]
     ) -> Iterator[Parsed]:
@@ -167,7 +163,6 @@ class AnyParser(Model):
 
         return _filled(waiting, self.stream(read(), ahead=ahead, **options))
 
-    @checked
     def kbest(
         self,
         sentences: Iterable[Words],
@@ -191,7 +186,6 @@ class AnyParser(Model):
         request = Request(finder, batch_words, given, as_search(rules), probabilities, progress=progress)
         return lists_of(self, sentences, request)
 
-    @checked
     def sample(
         self,
         sentences: Iterable[Words],
@@ -240,7 +234,6 @@ class AnyParser(Model):
         request = Request(finder, batch_words, given, as_search(rules), probabilities, progress=progress)
         return lists_of(self, sentences, request)
 
-    @checked
     def score_trees(
         self, sentences: Iterable[Words], *, batch_words: int = 5000, progress: Progress | None = None
     ) -> list[Parse]:

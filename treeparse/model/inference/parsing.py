@@ -149,7 +149,7 @@ class Model(Protocol):
 def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: int = 0) -> list[list[Parse]]:
     """Return the list of trees of each sentence, in order.
 
-    Call this directly from a public method whose arguments are ``checked``: warnings use ``stacklevel=4``.
+    Call this directly from a public method: warnings use ``stacklevel=3``.
 
     Args:
         model: the parser or ensemble whose distributions are used.
@@ -180,7 +180,7 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         if isinstance(words, list | tuple | Mapping)
     )
     if doubt := model.raw_text.check(split_by_user):
-        warnings.warn(terminal.message(f"{doubt[0].upper()}{doubt[1:]}"), stacklevel=4)
+        warnings.warn(terminal.message(f"{doubt[0].upper()}{doubt[1:]}"), stacklevel=3)
 
     @torch.inference_mode()
     def batch_lists(indices: list[int], chosen: list[Sentence]) -> list[list[Parse]]:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from treeparse.arguments import checked, shown
 from treeparse.errors import TreeparseError
 from treeparse.trees.arc_conflicts import descendants
 
@@ -30,7 +29,6 @@ class ClimbedTrees(NamedTuple):
         return self.heads[self.scores.argmax()]
 
 
-@checked
 def climb(score: TreeScore, starts: Tensor, *, single_root: bool = True) -> ClimbedTrees:
     """Climb from every start: make the best change of a tree, as long as one raises its score.
 
@@ -47,8 +45,7 @@ def climb(score: TreeScore, starts: Tensor, *, single_root: bool = True) -> Clim
             shape or NaN.
     """
     if (
-        starts.is_meta
-        or starts.dtype != torch.int64
+        starts.dtype != torch.int64
         or starts.dim() != 2
         or starts.shape[1] < 2
         or bool((starts[:, 1:] < 0).any() | (starts >= starts.shape[1]).any())
@@ -100,8 +97,6 @@ def changes(heads: Tensor, *, single_root: bool = True) -> Tensor:
 
 def _scores(score: TreeScore, trees: Tensor) -> Tensor:
     values = score(trees)
-    if not isinstance(values, Tensor) or values.is_complex() or values.is_meta:
-        raise TreeparseError(f"A score of trees must return a tensor of real numbers, got {shown(values)}.")
     if values.shape != trees.shape[:1] or bool(values.isnan().any()):
         raise TreeparseError(
             f"A score of {len(trees)} trees must be a tensor of {len(trees)} numbers, got {tuple(values.shape)} of "

@@ -5,7 +5,6 @@ from collections.abc import Callable, Hashable, Sequence
 import torch
 from torch import Tensor
 
-from treeparse.arguments import checked
 from treeparse.errors import name_among
 from treeparse.names import COMBINATIONS, Combination
 from treeparse.trees.labels import sums
@@ -16,7 +15,6 @@ from treeparse.trees.labels.sources import ChangedLabels, LabelSource, at_label
 from treeparse.trees.parts import Parts
 
 
-@checked
 def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledDistribution:
     """Combine distributions over the same labelled trees into one.
 

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
-from treeparse.arguments import checked
 from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
@@ -76,7 +75,6 @@ class LabeledCRF(TreeDistribution):
 
     has_labels = True
 
-    @checked
     def __init__(self, base: TreeCRF, label_scores: Tensor | LabelSource, *, validate_args: bool | None = None) -> None:
         self.base, self.label_scores = base, label_scores
         self.scores, self.lengths = base.scores, base.lengths
@@ -188,14 +186,12 @@ class LabeledCRF(TreeDistribution):
             return self.mean_field().minimum_risk()
         return self._best.minimum_risk(self.arcs.flat)
 
-    @checked
     def decode(self, decoder: Decoder) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the tree that a decoder chooses."""
         if decoder == "arcs_first":
             return self._best.arcs_first()
         return self.minimum_risk() if decoder == "minimum_risk" else self.for_decoder(decoder).mode
 
-    @checked
     def mean_field(self, rounds: int = 3) -> "LabeledCRF":
         """Approximate a distribution that scores arcs and siblings over all trees by one that scores arcs alone.
 
@@ -213,7 +209,6 @@ class LabeledCRF(TreeDistribution):
         scores = torch.where(added > -torch.inf, approximation.scores - added, -torch.inf)
         return self._with(approximation.with_scores(scores), self.label_scores)
 
-    @checked
     def for_decoder(self, decoder: Decoder) -> "LabeledCRF":
         """Return the distribution over the trees among which a decoder searches, with the same scores.
 
@@ -236,7 +231,6 @@ class LabeledCRF(TreeDistribution):
         )
         return LabeledCRF(base, self.label_scores)
 
-    @checked
     def topk(self, k: int) -> BestLabeledTrees:
         """Return the k best labelled trees: heads and labels ``(*batch, k, n+1)``, unnormalised scores ``(*batch, k)``.
 
@@ -262,7 +256,6 @@ class LabeledCRF(TreeDistribution):
         as_batch = self.base.flat.as_batch
         return BestLabeledTrees(as_batch(heads), as_batch(labels), self._round(as_batch(scores)))
 
-    @checked
     def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None
     ) -> LabeledTree:
@@ -274,7 +267,6 @@ class LabeledCRF(TreeDistribution):
         full = shape + self.scores.shape[:-1]
         return LabeledTree(heads.reshape(full), labels.reshape(full))
 
-    @checked
     def relaxed_sample(self, temperature: float, hard: bool = False, *, generator: Generators = None) -> Tensor:
         """Draw a relaxed labelled tree ``(*batch, n+1, n+1, L)``, with noise on the score of every labelled arc.
 
@@ -288,7 +280,6 @@ class LabeledCRF(TreeDistribution):
             relaxed = straight_through(relaxed, arcs_of(heads).unsqueeze(-1) & is_label.unsqueeze(-3))
         return relaxed.to(self._score_dtype)
 
-    @checked
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
     ) -> DistinctLabeledTrees:
@@ -336,7 +327,6 @@ class LabeledCRF(TreeDistribution):
         """
         return scores - self.log_partition if self.base.flat.family.has_sums else torch.full_like(scores, torch.nan)
 
-    @checked
     def label_log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of labels given their arcs, ``(*sample, *batch, n+1)`` both.
 
@@ -351,7 +341,6 @@ class LabeledCRF(TreeDistribution):
         missing = (heads > self.lengths.unsqueeze(-1)) | ((heads >= 0) & (labels >= self.labels.count))
         return self._round(torch.where(missing.any(-1), -torch.inf, values))
 
-    @checked
     def enumerate_support(self, expand: bool = True) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return all labelled trees: heads and labels ``(trees, *batch, n+1)``, padded by -1; small n and L only."""
         support = self.arcs.enumerate_support()
@@ -367,7 +356,6 @@ class LabeledCRF(TreeDistribution):
         """Return the probability of every arc, whatever its label, ``(B, n+1, n+1)``: float64 constants."""
         return self.arcs.flat.marginals.detach()
 
-    @checked
     def tree_marginals(self, heads: Tensor, labels: Tensor, label_powers: Sequence[float] = (1.0,)) -> TreeMarginals:
         """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
 
@@ -394,12 +382,10 @@ class LabeledCRF(TreeDistribution):
         marginals = self.labels.tree_marginals(self.arc_marginals(), trees, ids, power)
         return TreeMarginals(*(part.reshape(heads.shape) for part in marginals))
 
-    @checked
     def expected_uas(self, heads: Tensor) -> Tensor:
         """Return the expected share ``(*batch,)`` of right heads among words with a known head, whatever the labels."""
         return self._round(self.arcs.expected_uas(heads))
 
-    @checked
     def expected_las(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return the expected share ``(*batch,)`` of words whose head and label are right in a random labelled tree.
 
@@ -408,7 +394,6 @@ class LabeledCRF(TreeDistribution):
         """
         return self._round(self._expected_las(heads, labels))
 
-    @checked
     def risk(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return the expected share ``(*batch,)`` of words with a wrong head or label, 1 - ``expected_las``."""
         return self._round(1 - self._expected_las(heads, labels))
@@ -449,7 +434,6 @@ class LabeledCRF(TreeDistribution):
         weights = torch.where(labels < self.labels.count, right, 0.0)
         return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), known, weights)
 
-    @checked
     def given(self, heads: Tensor, labels: Tensor | None = None) -> Self:
         """Condition on heads and labels ``(*batch, n+1)``; a negative number leaves a word's head or label open.
 
@@ -472,7 +456,6 @@ class LabeledCRF(TreeDistribution):
                 scores = scores.from_heads(0, known.shape[-1]).reshape(self.label_scores.shape)
         return self._with(self.base.given(heads), scores)
 
-    @checked
     def within(self, mask: Tensor) -> Self:
         """Restrict to the trees whose arcs all lie in a mask ``(*batch, n+1, n+1)`` bool, as for the base."""
         return self._with(self.base.within(mask), self.label_scores)
@@ -502,7 +485,6 @@ class LabeledCRF(TreeDistribution):
             )
         return self._with(self.base[index], selected)
 
-    @checked
     def to(self, device: torch.device | str) -> Self:
         """Return the same distribution over scores on a device.
 
@@ -516,7 +498,6 @@ class LabeledCRF(TreeDistribution):
             raise TreeparseError(f"A LabelSource stays on its device, {scores.device}, got {torch.device(device)}.")
         return self._with(self.base.to(device), scores)
 
-    @checked
     def of_items(self, items: Tensor) -> Self:
         """Select items ``(I,)`` of a flat batch, in order; in the result, an item without a tree is no error."""
         items = self._positions(items)
@@ -524,7 +505,6 @@ class LabeledCRF(TreeDistribution):
         result._validate_args = False
         return result
 
-    @checked
     def relabelled(self, indices: Sequence[int]) -> Self:
         """Reorder the labels by the index here of each new label: -1 makes a new label that is forbidden.
 
@@ -538,7 +518,6 @@ class LabeledCRF(TreeDistribution):
         detached = scores.detach() if isinstance(scores, Tensor) else sources.LabelsDetached(scores)
         return self._with(self.base.detach(), detached)
 
-    @checked
     def tempered(self, temperature: float) -> Self:
         """Raise all probabilities to the power ``1 / temperature`` and normalise them; float64.
 

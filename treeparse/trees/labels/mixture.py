@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
-from treeparse.arguments import checked
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.names import Decoder
@@ -44,7 +43,6 @@ class Mixture:
     shape: Size
     device: torch.device
 
-    @checked
     def __init__(self, components: Sequence[LabeledCRF], log_weights: Tensor | None = None) -> None:
         self.components: tuple[LabeledCRF, ...] = check_alike(components)
         first = self.components[0]
@@ -83,7 +81,6 @@ class Mixture:
         shifts = torch.stack([some.log_partition - every.log_partition for some, every in pairs])
         return Mixture(components, self.log_weights + shifts)
 
-    @checked
     def for_decoder(self, decoder: Decoder) -> "Mixture":
         """Return the mixture over the trees among which a decoder searches.
 
@@ -92,7 +89,6 @@ class Mixture:
         components = [p.for_decoder(decoder) for p in self.components]
         return self if components[0] is self.components[0] else self._with_trees_of(components)
 
-    @checked
     def decode(self, decoder: Decoder) -> LabeledTree:
         """Return the tree of the highest expected LAS among those that a decoder searches, whichever the decoder."""
         return self.expected.for_decoder(decoder).mode
@@ -151,7 +147,6 @@ class Mixture:
         """Return a tree's expected number of words with right head and label; -inf for no tree."""
         return self.expected.score(value, labels)
 
-    @checked
     def sample(self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None) -> LabeledTree:
         """Draw exact, independent samples: heads and labels ``(*sample, *batch, n+1)``; generators as for ``TreeCRF``.
 
@@ -171,7 +166,6 @@ class Mixture:
         last = (bounds < bounds[-1:]).sum(0)  # the last possible component, because rounding may lead past it
         return torch.minimum((bounds <= numbers * bounds[-1]).sum(0), last)
 
-    @checked
     def sample_without_replacement(self, k: int, *, generator: Generators = None) -> DistinctLabeledTrees:
         """Draw different labelled trees: heads, labels ``(*batch, k, n+1)``, log probabilities and keys, in order.
 
@@ -201,7 +195,6 @@ class Mixture:
         weights = self._weights.unsqueeze(-1).unsqueeze(-1)
         return torch.stack([w * p.arc_marginals() for w, p in zip(weights, self.components, strict=True)]).sum(0)
 
-    @checked
     def tree_marginals(self, heads: Tensor, labels: Tensor, label_powers: Sequence[float] = (1.0,)) -> TreeMarginals:
         """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
 
