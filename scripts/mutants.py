@@ -182,7 +182,7 @@ def run_tests(tree: Path, tests: Sequence[str], limit: int, **environment: str) 
     more |= {"cwd": tree, "env": {**os.environ, **environment}}
     process = subprocess.Popen([sys.executable, "-m", "pytest", *options, *tests], **more)
     try:
-        output, _ = process.communicate(timeout=4 * limit)
+        output, _ = process.communicate(timeout=10 * limit)  # beside other work
     except subprocess.TimeoutExpired:
         return TIMED_OUT, ""
     finally:  # servers that tests started, too
