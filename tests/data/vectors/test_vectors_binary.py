@@ -1,16 +1,14 @@
-"""word2vec's and fastText's binary files, written by hand as their sources write them."""
+"""word2vec's binary files, written by hand as its source writes them."""
 
 import gzip
-import random
 import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from helpers.vector_files import fasttext, word2vec
+from helpers.vector_files import word2vec
 
-from treeparse.data.vectors.fasttext import ngrams
 from treeparse.data.vectors.files import WordVectors, read_vectors
 from treeparse.errors import DataError
 
@@ -67,65 +65,5 @@ def test_words_of_any_bytes_and_twice(tmp_path: Path) -> None:
     ],
 )
 def test_faults_of_word2vecs_files(tmp_path: Path, data: bytes, problem: str) -> None:
-    with pytest.raises(DataError, match=rf"some\.bin: .*{problem}"):
-        read_vectors(written(tmp_path, data))
-
-
-# fastText's own.
-
-BUCKETS = 5000
-# As fastText 0.9.2 gives them for minn = 1, maxn = 4: < and > alone are none.
-HASHES = {
-    "the": [4941, 1151, 4726, 1267, 4089, 1980, 934, 791, 3254, 1280, 1744, 3490],
-    "Straße": [
-        *(416, 1364, 2178, 554, 1042, 1408, 2051, 1267, 4803, 3910, 3376, 1981, 540, 342, 2329, 2220, 2358, 809, 1141),
-        *(919, 4950, 4512, 1744, 3490),
-    ],
-}
-
-
-@pytest.mark.parametrize("word", HASHES)
-def test_ngrams_are_those_of_fasttext(word: str) -> None:
-    assert ngrams(word.encode(), 1, 4, BUCKETS) == HASHES[word]
-    assert ngrams(word.encode(), 1, 4, 0) == []
-
-
-def test_a_words_vector_is_the_mean_of_its_own_and_of_its_ngrams(tmp_path: Path) -> None:
-    words, stream = ["</s>", "Straße", "the", "other"], random.Random(1)
-    table = [[stream.randint(-9, 9) for _ in range(3)] for _ in range(len(words) + BUCKETS)]
-    path = written(tmp_path, fasttext(words, table, labels=["__label__x"], buckets=BUCKETS, grams=(1, 4)))
-    expected: dict[str, object] = {"</s>": table[0]}
-    for place, word in enumerate(("Straße", "the"), 1):
-        rows = [table[place], *(table[len(words) + each] for each in HASHES[word])]
-        expected[word] = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
-    assert as_dict(read_vectors(path, max_vectors=3)) == expected
-    assert as_dict(read_vectors(path, only={"the"})) == {"the": expected["the"]}
-    assert len(read_vectors(path).words) == 4
-
-
-def test_a_model_without_ngrams(tmp_path: Path) -> None:
-    path = written(tmp_path, fasttext(["a", "b"], [(1, 2), (3, 4)]))
-    assert as_dict(read_vectors(path)) == {"a": (1, 2), "b": (3, 4)}
-
-
-@pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        (gzip.compress(fasttext(["a"], [(1, 2)]), mtime=0), "cannot be read compressed"),
-        (fasttext(["a"], [(1, 2)])[:-1], "incomplete: download it again"),
-        (fasttext(["a"], [(1, 2)])[:90], "incomplete: download it again"),
-        (fasttext(["a"], [(1, 2)])[:30], "incomplete: download it again"),
-        (fasttext(["a"], [(1, 2)], version=13), "must be 11 or 12, got 13: export"),
-        (fasttext(["a"], [(1, 2)], quantised=True), "quantised: export"),
-        (fasttext(["a"], [(1, 2)], pruned=3), "pruned: export"),
-        (fasttext(["a"], [(1, 2)], buckets=2, grams=(3, 6)), "contradict each other"),
-        (fasttext(["a"], [(1, 2)], buckets=-1, grams=(3, 6)), "contradict each other"),
-        (fasttext(["a"], [(1, 2)], grams=(3, 2**31 - 1)), "contradict each other"),
-        (fasttext(["a"], [(1, 2)], grams=(-1, 6)), "contradict each other"),
-        (fasttext(["a"], [(1, 2)], grams=(6, 3)), "contradict each other"),
-        (fasttext(["a"], [(1, float("inf"))]), "vector 1 must have a word and finite numbers"),
-    ],
-)
-def test_faults_of_fasttexts_files(tmp_path: Path, data: bytes, problem: str) -> None:
     with pytest.raises(DataError, match=rf"some\.bin: .*{problem}"):
         read_vectors(written(tmp_path, data))

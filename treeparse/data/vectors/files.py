@@ -1,4 +1,4 @@
-"""Pretrained word vectors from files of word2vec, fastText and GloVe, text and binary, plain or compressed."""
+"""Pretrained word vectors from text files of word2vec, fastText and GloVe and word2vec's binary files."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -12,11 +12,8 @@ from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import PADDING, ROOT, vector_vocabulary
 from treeparse.data.files import display_name, open_by_content
 from treeparse.data.vectors.binary import binary_entries, is_binary
-from treeparse.data.vectors.fasttext import MAGIC, fasttext_entries
 from treeparse.data.vectors.text import text_entries
 from treeparse.errors import DataError, TreeparseError
-
-ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,6 @@ def read_vectors(
       vectors (not checked, so that ``head`` can cut a file) and their size. Without a header, as in GloVe, the first
       line decides the size. Lines end with LF or CRLF; blank lines are ignored.
     - word2vec's binary: the same header, then each word, a space, its values as float32, and optionally a line break.
-    - fastText's model, ``.bin``: the vector of a word is the mean of its own and those of its n-grams.
 
     The first of several vectors of a word counts. Bytes of a word that are not UTF-8 become U+FFFD. Memory holds only
     the returned vectors.
@@ -79,16 +75,8 @@ def read_vectors(
     source = display_name(path)
     rows: dict[str, np.ndarray] = {}
     with open_by_content(path) as stream:
-        head = stream.peek()
-        if head.startswith(ZIP):
-            raise DataError("this is a zip archive: unpack it, and name the file in it", source=source)
-        if head.startswith(MAGIC):
-            entries = fasttext_entries(path, max_vectors, only)
-        elif is_binary(head):
-            entries = binary_entries(stream, source, max_vectors, only)
-        else:
-            entries = text_entries(stream, source, max_vectors, only)
-        for word, row in entries:
+        entries_of = binary_entries if is_binary(stream.peek()) else text_entries
+        for word, row in entries_of(stream, source, max_vectors, only):
             rows.setdefault(word, row)
     if not rows:
         problem = "the file holds no vector" if only is None else "the file holds no vector of the words to read"

@@ -71,8 +71,8 @@ class DataConfig:
             them. Text without trees counts like training sentences of its length.
         workers: number of processes that make batches in advance, 0 for none; the batches are the same.
         start_method: how these processes start (fork, spawn or forkserver); null for the system's default.
-        vectors: a file of pretrained word vectors, in word2vec, fastText or GloVe text format or in the binary format
-            of the first two, plain or gzipped; null for none.
+        vectors: a file of pretrained word vectors, in the text format of word2vec, fastText (.vec) or GloVe, or in
+            the binary format of word2vec, plain or gzipped; null for none.
         max_vectors: number of vectors to read, from the start of the file; null for all.
         only_seen_vectors: store only the vectors of words in train and unlabelled. This saves memory and makes the
             model smaller, but all other words become the same word to it.
