@@ -8,7 +8,7 @@ import torch
 from helpers.parsers import random_parser
 
 from treeparse import LabeledCRF, NonProjectiveCRF, Parser, Sentence, SiblingCRF
-from treeparse.data.text.formats import undecodable_lines
+from treeparse.data.validation import undecodable_lines
 from treeparse.metrics.tags import tag_counts
 from treeparse.trees.labels.mixture import Mixture
 

@@ -97,12 +97,12 @@ STRUCTURAL = {
     "invalid UTF-8": (
         lines(row(1, 0), row(2, 1, form="caf@")).replace(b"@", b"\xe9"),
         6,
-        "byte 6 of the line (0xe9) is not valid UTF-8",
+        "byte 6 of the line (0xe9) is not valid UTF-8: convert the file, for example by iconv -f ENCODING -t UTF-8",
     ),
     "UTF-8 of a surrogate": (
         lines(row(1, 0, form="@")).replace(b"@", b"\xed\xa0\x80"),
         5,
-        "byte 3 of the line (0xed) is not valid UTF-8",
+        "byte 3 of the line (0xed) is not valid UTF-8: convert the file, for example by iconv -f ENCODING -t UTF-8",
     ),
 }
 OF_TREES = {

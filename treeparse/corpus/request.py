@@ -93,7 +93,7 @@ class CorpusRequest:
     def reader(self) -> Reader:
         """Return the reader of the input format."""
         columns = {"text_column": self.text_column, "id_column": self.id_column}
-        options = ReaderOptions(prompt=self.chunk == 1, any_encoding=self.skip_invalid, **columns)
+        options = ReaderOptions(prompt=self.chunk == 1, **columns)
         return READERS[self.input_format](options)
 
     @property

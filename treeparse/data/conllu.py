@@ -14,7 +14,6 @@ from typing import NamedTuple, Self
 
 from treeparse.data.files import MAX_LINE, InMemory, display_name, expand_paths, numbered_lines, open_input
 from treeparse.data.outputs import atomic_output
-from treeparse.data.text.formats import WrongFormatError, check_encoding, undecodable_lines
 from treeparse.data.validation import (
     BYTE_ORDER_MARK,
     DEPREL,
@@ -28,6 +27,7 @@ from treeparse.data.validation import (
     XPOS,
     TreeCheck,
     possible_heads,
+    undecodable_lines,
     word_rows,
 )
 from treeparse.errors import DataError, TreeparseError
@@ -209,10 +209,10 @@ def read_conllu(
     check = TreeCheck(single_root, partial) if require_trees else None
     if possible_heads and not require_trees:
         check = TreeCheck(single_root, partial=True, heads=False)
-    for result in scan_conllu(path, check, prompt=prompt, span=span, any_encoding=on_invalid is not None):
+    for result in scan_conllu(path, check, prompt=prompt, span=span):
         if isinstance(result, ConlluSentence):
             yield result
-        elif on_invalid is None or isinstance(result[0], WrongFormatError):
+        elif on_invalid is None:
             raise result[0]
         else:
             on_invalid(result[0])
@@ -224,41 +224,36 @@ def scan_conllu(
     *,
     prompt: bool = False,
     span: range | None = None,
-    any_encoding: bool = False,
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
-    """Read as `read_conllu`; yield all faults of a faulty sentence instead of it; a file's fault is the last result.
+    """Read as `read_conllu`, but yield all faults of a faulty sentence, or that a file has none, instead of raising.
 
     Args:
         path: as for `read_conllu`.
         check: the rules for heads; None reads any HEAD, and one that is no node of the sentence becomes -1.
         prompt: as for `read_conllu`.
         span: as for `read_conllu`.
-        any_encoding: report each sentence that is not UTF-8 as faulty; otherwise many of them make the whole file
-            faulty, except with ``prompt``, because this check reads ahead.
     """
     try:
-        for raw in raw_conllu(path, prompt=prompt, span=span, any_encoding=any_encoding):
+        for raw in raw_conllu(path, prompt=prompt, span=span):
             yield parse_conllu(raw, check)
     except DataError as error:
-        if not isinstance(error, WrongFormatError) and error.problem != NO_SENTENCE:
+        if error.problem != NO_SENTENCE:
             raise
         yield (error,)
 
 
 def raw_conllu(
-    path: str | Path | InMemory, *, prompt: bool = False, span: range | None = None, any_encoding: bool = False
+    path: str | Path | InMemory, *, prompt: bool = False, span: range | None = None
 ) -> Iterator[RawSentence]:
     """Yield the sentences of a CoNLL-U file as bytes, each with its blank lines; see `scan_conllu`.
 
     Raises:
-        DataError: the file is no UTF-8 text, or holds no sentence.
+        DataError: the file is compressed, or holds no sentence.
         OSError: the file cannot be read.
     """
     source, empty, end = display_name(path), True, 0
     with open_input(path) as stream:
-        blocks = _blocks(numbered_lines(stream, source), source, prompt)
-        blocks = blocks if any_encoding or prompt else check_encoding(blocks, source)
-        for ordinal, (line, block) in enumerate(blocks):
+        for ordinal, (line, block) in enumerate(_blocks(numbered_lines(stream, source), source, prompt)):
             empty, start, end = False, end, end + len(block)
             if span is not None and start >= span.stop:
                 break

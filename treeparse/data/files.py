@@ -17,10 +17,10 @@ from treeparse.data.compression import (
     compression_of_content,
     compression_of_name,
 )
-from treeparse.data.text.formats import STDIN, check_format
 from treeparse.errors import DataError, TreeparseError
 
 STANDARD_STREAM = "-"
+STDIN = "<stdin>"  # the name of standard input in messages
 AT_ONCE = 2**16  # bytes that are read ahead of a compressed file
 MAX_LINE = 2**23  # bytes
 
@@ -93,18 +93,27 @@ def numbered_lines(stream: BinaryIO, source: str, *, limit: int = MAX_LINE) -> I
     """Yield the lines of a stream with their ends, and their numbers from 1.
 
     Raises:
-        DataError: a line has more than ``limit`` bytes; no more of it is read.
-        WrongFormatError: the stream is a zip archive, compressed, or UTF-16.
+        DataError: the stream is compressed, or a line has more than ``limit`` bytes; no more of it is read.
     """
     number = 0
     while line := stream.readline(limit + 1):
         number += 1
         if number == 1:
-            check_format(line, source)
+            _check_not_compressed(line, source)
         if len(line) > limit:
             problem = f"a line must be at most {limit >> 20} MiB long; is this a text file?"
             raise DataError(problem, source=source, line=number)
         yield number, line
+
+
+def _check_not_compressed(head: bytes, source: str) -> None:
+    compression = compression_of_content(head)
+    if compression is None:
+        return
+    remedy = f"give it a name that ends in {compression.suffix}, and it is decompressed"
+    if source == STDIN:
+        remedy = f"decompress it in the pipe by {compression.command}"
+    raise DataError(f"this is compressed by {compression.name}: {remedy}", source=source)
 
 
 def check_folder(path: str | Path) -> None:

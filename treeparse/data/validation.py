@@ -16,6 +16,8 @@ Fault = tuple[int, str]
 NO_HEAD = "(HEAD is _)"  # ends the fault of a word whose head is open
 NO_HEADS = f"no word has a head {NO_HEAD}"
 NO_LABELS = "no word has a label (DEPREL is _)"
+NO_UTF8 = "a line is not valid UTF-8"
+CONVERT = "convert the file, for example by iconv -f ENCODING -t UTF-8"
 
 _NUMBER = r"[1-9][0-9]{0,8}"  # int() refuses endless digits, and no sentence has a billion words
 _WORD = re.compile(_NUMBER)
@@ -54,6 +56,22 @@ def word_rows(lines: Iterable[tuple[int, str]]) -> tuple[list[int], list[list[st
             rows.append(columns)
     faults.extend(ids.faults_at_end(number))
     return numbers, rows, faults
+
+
+def undecodable_lines(block: bytes, first_line: int) -> list[Fault]:
+    """Return the faults of the lines of a block that are not UTF-8: their first bad byte."""
+    faults = []
+    for number, line in enumerate(block.split(b"\n"), first_line):
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            faults.append((number, utf8_problem(error)))
+    return faults
+
+
+def utf8_problem(error: UnicodeDecodeError) -> str:
+    """Return the fault of a line that is not UTF-8."""
+    return f"byte {error.start + 1} of the line (0x{error.object[error.start]:02x}) is not valid UTF-8: {CONVERT}"
 
 
 def byte_order_mark_problem(line: str) -> str | None:

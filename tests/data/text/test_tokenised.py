@@ -22,7 +22,7 @@ def test_faulty_text_is_named(tmp_path):
     path.write_bytes(b"good\nbad \xe9\n")
     with pytest.raises(DataError) as caught:
         list(read_text(path))
-    assert str(caught.value) == f"{path}:2: byte 5 of the line (0xe9) is not valid UTF-8"
+    assert str(caught.value).startswith(f"{path}:2: byte 5 of the line (0xe9) is not valid UTF-8")
     path.write_bytes(b" \n\n")
     with pytest.raises(DataError, match="text: the file holds no sentence"):
         list(read_text(path))

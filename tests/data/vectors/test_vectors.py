@@ -1,5 +1,4 @@
 import gzip
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -145,11 +144,7 @@ def test_of_words_that_are_not_wanted_only_the_length_is_looked_at(tmp_path: Pat
         read_vectors(written(tmp_path, "a 1 2\nb 1\n"), only={"a"})
 
 
-def test_other_archives_are_named(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "glove.zip", "w") as archive:
-        archive.writestr("glove.txt", "a 1 2\n")
-    with pytest.raises(DataError, match=r"glove\.zip: this is a zip archive: unpack it"):
-        read_vectors(tmp_path / "glove.zip")
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
     (tmp_path / "cut").write_bytes(gzip.compress(b"a 1 2\n" * 100)[:-9])
     with pytest.raises(DataError, match="cut: this is no whole gzip file"):
         read_vectors(tmp_path / "cut")

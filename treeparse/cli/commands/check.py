@@ -20,8 +20,7 @@ from treeparse.data.files import STANDARD_STREAM, expand_paths
 from treeparse.data.form import LooseForm
 from treeparse.data.outputs import atomic_write
 from treeparse.data.statistics import SentenceIndex, TreebankStatistics
-from treeparse.data.text.formats import WrongFormatError
-from treeparse.data.validation import NO_HEADS, NO_LABELS, TreeCheck
+from treeparse.data.validation import CONVERT, NO_HEADS, NO_LABELS, NO_UTF8, TreeCheck
 from treeparse.errors import DataError, TreeparseError
 
 HELP = "report the faults of CoNLL-U files, and figures about their trees"
@@ -44,6 +43,7 @@ MOST_NAMED = 10  # labels, features or pairs of files that notes name
 KINDS = {"labels": "label", "upos": "UPOS tag", "features": "feature"}  # compared items, by the field of their counts
 WITHOUT_HEADS = "check files to parse with --no-trees; training takes such sentences with data.partial true"
 WITHOUT_LABELS = "with --no-trees, the lines alone are checked"
+TOGETHER = {NO_HEADS: WITHOUT_HEADS, NO_LABELS: WITHOUT_LABELS, NO_UTF8: CONVERT}  # problems, remedies
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +97,7 @@ class _Report:
 def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceIndex | None) -> _Report:
     """Check a file, print each fault unless standard output has a report, and index the sound sentences."""
     faults: list[DataError] = []
-    together: dict[str, list[DataError]] = {NO_HEADS: [], NO_LABELS: []}  # reported together, at the end
+    together: dict[str, list[DataError]] = {problem: [] for problem in TOGETHER}  # reported at the end
     sentences = left_out = 0
     results = _scanned(path, args)
 
@@ -116,29 +116,28 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
                 yield result
                 continue
             left_out += result[0].line is not None  # otherwise the fault is of the file
-            if result[0].problem in together:
-                together[result[0].problem].append(result[0])
+            problem = NO_UTF8 if result[0].problem.endswith(CONVERT) else result[0].problem
+            if problem in together:
+                together[problem].append(result[0])
             else:
                 report(result)
 
     form = LooseForm()
     statistics = TreebankStatistics.of(form.watching(sound_sentences()))
-    if faults and isinstance(faults[-1], WrongFormatError):
-        statistics = TreebankStatistics()  # the few sentences that could be read say nothing of the file
-    for same, remedy in zip(together.values(), (WITHOUT_HEADS, WITHOUT_LABELS), strict=True):
+    for problem, same in together.items():
         if same:
-            report([same[0] if len(same) == 1 else _joined(same, sentences + left_out, remedy)])
+            report([same[0] if len(same) == 1 else _joined(same, problem, sentences + left_out)])
     return _Report(str(path), statistics, faults, left_out, tuple(form.notes()))
 
 
-def _joined(faults: Sequence[DataError], sentences: int, remedy: str) -> DataError:
+def _joined(faults: Sequence[DataError], problem: str, sentences: int) -> DataError:
     """Join the same fault of several sentences of a file to one fault of the file."""
     if len(faults) == sentences:
-        problem = f"in all {sentences:,} sentences {faults[0].problem}"
+        where = f"in all {sentences:,} sentences {problem}"
     else:
         lines = ", ".join(str(fault.line) for fault in faults[:3])
-        problem = f"in {len(faults):,} of {sentences:,} sentences {faults[0].problem}, first in lines {lines}"
-    return DataError(f"{problem}: {remedy}", source=faults[0].source)
+        where = f"in {len(faults):,} of {sentences:,} sentences {problem}, first in lines {lines}"
+    return DataError(f"{where}: {TOGETHER[problem]}", source=faults[0].source)
 
 
 def _notes(reports: Sequence[_Report], index: SentenceIndex | None) -> list[str]:

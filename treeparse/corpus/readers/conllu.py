@@ -16,7 +16,7 @@ class ConlluReader(Reader):
 
     def items(self, path: Path, span: range | None = None) -> Iterator[RawSentence]:
         """Yield the sentences of a file as bytes."""
-        return raw_conllu(path, prompt=self.options.prompt, span=span, any_encoding=self.options.any_encoding)
+        return raw_conllu(path, prompt=self.options.prompt, span=span)
 
     def sentences(self, item: RawSentence, before: int, check: TreeCheck | None) -> Sequence[ConlluSentence]:
         """Return the sentence."""

@@ -27,7 +27,7 @@ class JsonlReader(Reader):
 
     def items(self, path: Path, span: range | None = None) -> Iterator[RawSentence]:
         """Yield the lines that are not blank."""
-        return raw_text(path, span=span, any_encoding=self.options.any_encoding)
+        return raw_text(path, span=span)
 
     def sentences(self, item: RawSentence, before: int, check: TreeCheck | None) -> Sequence[ConlluSentence]:
         """Return the sentences of a document; before the first one stands ``# newdoc id``."""

@@ -18,13 +18,11 @@ class ReaderOptions:
 
     Attributes:
         prompt: whether each sentence is read once it is complete, without looking ahead.
-        any_encoding: whether a file in another encoding than UTF-8 has faulty sentences, otherwise it is faulty itself.
         text_column: the key or column of documents that holds their text.
         id_column: the one that holds their ids; None numbers them.
     """
 
     prompt: bool = False
-    any_encoding: bool = False
     text_column: str = "text"
     id_column: str | None = None
 

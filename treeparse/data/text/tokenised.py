@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence
-from treeparse.data.files import STANDARD_STREAM, display_name, numbered_lines, open_input
-from treeparse.data.text.formats import check_encoding, check_text, utf8_problem
-from treeparse.data.validation import BYTE_ORDER_MARK, byte_order_mark_problem
+from treeparse.data.files import display_name, numbered_lines, open_input
+from treeparse.data.validation import BYTE_ORDER_MARK, byte_order_mark_problem, utf8_problem
 from treeparse.errors import DataError
 
 _SEPARATORS = re.compile(r"[ \t]+")
 _BLANK = re.compile(rb"[\r\n]*[ \t]*[\r\n]*")
 _MARK = BYTE_ORDER_MARK.encode()
+_CONLLU = re.compile(rb"#\s?(sent_id|text|newdoc|newpar|global\.columns)\b|(1|1-[0-9]+|0\.1)(\t[^\t\r\n]+){9}\r?\n")
 
 
 def read_text(
@@ -33,7 +33,7 @@ def read_text(
     """
     report = on_invalid or _raise
     try:
-        for raw in raw_text(path, span=span, any_encoding=on_invalid is not None):
+        for raw in raw_text(path, span=span):
             try:
                 sentence = parse_text(raw, first)
             except DataError as error:
@@ -46,21 +46,16 @@ def read_text(
         report(error)
 
 
-def raw_text(path: str | Path, *, span: range | None = None, any_encoding: bool = False) -> Iterator[RawSentence]:
+def raw_text(path: str | Path, *, span: range | None = None) -> Iterator[RawSentence]:
     """Yield the lines of a text that have words, as bytes; see `read_text`.
 
-    Without ``any_encoding``, a file with many lines that are not UTF-8 is faulty as a whole.
-
     Raises:
-        DataError: the file is no UTF-8 text, or holds no sentence.
+        DataError: the file is compressed, its first lines are CoNLL-U, or it holds no sentence.
         OSError: the file cannot be read.
     """
     source, ordinal, end = display_name(path), 0, 0
     with open_input(path) as stream:
-        lines = check_text(numbered_lines(stream, source), source)
-        if not any_encoding and str(path) != STANDARD_STREAM:
-            lines = check_encoding(lines, source)
-        for number, line in lines:
+        for number, line in _check_text(numbered_lines(stream, source), source):
             start, end = end, end + len(line)
             if span is not None and start >= span.stop:
                 return
@@ -71,6 +66,18 @@ def raw_text(path: str | Path, *, span: range | None = None, any_encoding: bool 
                 yield RawSentence(line, source, number, ordinal - 1)
     if not ordinal:
         raise DataError(NO_SENTENCE, source=source)
+
+
+def _check_text(lines: Iterator[tuple[int, bytes]], source: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the numbered lines of a text; raise if the first lines are comments or columns of CoNLL-U."""
+    for number, line in lines:
+        if _CONLLU.match(line.removeprefix(_MARK)):
+            problem = f"text must have one sentence a line, but line {number} is CoNLL-U"
+            raise DataError(f"{problem}: leave out --format text, or name the file .conllu", source=source)
+        yield number, line
+        if line.strip() and not line.startswith(b"#"):
+            break
+    yield from lines
 
 
 def _raise(error: DataError) -> None:
