@@ -55,7 +55,7 @@ RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}
 SHOWN = ("torch", "numpy", "numba", "pytorch-lightning", "transformers", "jsonargparse", "conllu")
 UV = (sys.executable, "-m", "uv")
 WITH_WHEELS = (
-    *("torch", "numpy", "numba", "llvmlite", "safetensors", "tokenizers", "pyyaml", "zstandard", "aiohttp"),
+    *("torch", "numpy", "numba", "llvmlite", "safetensors", "tokenizers", "pyyaml", "backports.zstd", "aiohttp"),
     *("matplotlib", "contourpy", "kiwisolver", "pillow", "fonttools", "grpcio", "regex"),
 )
 OPENING = Opening(

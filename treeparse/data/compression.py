@@ -1,21 +1,18 @@
-"""Compressed files: gzip, bzip2, xz, and Zstandard where Python or the package `zstandard` has it."""
+"""Compressed files: gzip, bzip2, xz, and Zstandard where Python or the package `backports.zstd` has it."""
 
 import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from treeparse.errors import DataError, TreeparseError
 
 MAGIC_LENGTH = 10  # bytes of a file that tell its format
-_AHEAD = 2**16  # decompressed bytes that are buffered
-_PIECE = 2**10  # bytes of a Zstandard file that are decompressed at once, into at most 32 MiB
 
 Mode = Literal["rb", "wb"]
 
@@ -104,46 +101,15 @@ def _xz(stream: BinaryIO, mode: Mode) -> Any:
 
 
 def _zstd(stream: BinaryIO, mode: Mode) -> Any:
-    library = _zstd_library()
-    if hasattr(library, "ZstdFile"):
-        return library.ZstdFile(stream, mode)
-    if mode == "wb":
-        return library.ZstdCompressor().stream_writer(stream, closefd=False)
-    return BufferedReader(_ZstdReader(stream, library.ZstdDecompressor().decompressobj), _AHEAD)
+    return _zstd_library().ZstdFile(stream, mode)
 
 
 def _zstd_library() -> Any:
-    """Return the standard library's module (from Python 3.14 on) or the package `zstandard`."""
-    try:
-        return import_module("compression.zstd")
-    except ImportError:
-        return import_module("zstandard")
-
-
-class _ZstdReader(RawIOBase):
-    """Decompresses by `zstandard`, whose own reader does not notice that a file is incomplete."""
-
-    def __init__(self, stream: BinaryIO, new_frame: Callable[[], Any]) -> None:
-        self._stream, self._new_frame = stream, new_frame
-        self._frame: Any = None
-        self._packed, self._plain = b"", memoryview(b"")  # the remainders of the last piece
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._plain:
-            piece = self._packed or self._stream.read(_PIECE)
-            if not piece and self._frame is None:
-                return 0
-            if not piece:
-                raise EOFError("it ends within a frame")
-            frame = self._frame or self._new_frame()
-            self._plain = memoryview(frame.decompress(piece))
-            self._packed, self._frame = (frame.unused_data, None) if frame.eof else (b"", frame)
-        count = min(len(buffer), len(self._plain))
-        buffer[:count], self._plain = self._plain[:count], self._plain[count:]
-        return count
+    """Return the standard library's module (from Python 3.14 on) or the same module from a package."""
+    for name in ("compression.zstd", "backports.zstd"):
+        with suppress(ImportError):
+            return import_module(name)
+    raise ImportError(name="backports.zstd")
 
 
 _FORMATS = (
