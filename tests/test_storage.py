@@ -22,8 +22,10 @@ from torch import Tensor, nn
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.folder import storage
+from treeparse.model.folder.files import check_model_files, check_model_folder, model_folder
 from treeparse.model.folder.storage import from_plain
 from treeparse.nn import BiLSTMConfig
+from treeparse.rerank.reranker import Reranker
 from treeparse.upgrades import added_setting
 from treeparse.version import installed_version
 
@@ -482,3 +484,26 @@ def test_tampered_file_is_refused_in_a_sentence_or_harmless(folder: Path, name: 
         assert parser.state_dict().keys() == expected.state_dict().keys()
         [parse] = parser.parse(TRAIN[:1])
         assert len(parse.heads) == len(TRAIN[0])
+
+
+@pytest.mark.parametrize("name", ["model", "run/model"])
+@pytest.mark.parametrize("way", ["folder", "files", "write"])
+def test_whoever_reads_a_model_finds_the_folder_that_a_killed_writer_renamed(
+    folder: Path, tmp_path: Path, name: str, way: str
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    folder.rename(path.with_name(".model.old"))
+    if way == "folder":
+        assert model_folder(tmp_path / name.partition("/")[0]) == path
+    elif way == "files":
+        check_model_files(path)
+    else:
+        check_model_folder(path, "model")
+    assert Parser.from_pretrained(path).config == CONFIG
+
+
+def test_whoever_reads_a_reranker_finds_the_folder_that_a_killed_writer_renamed(folder: Path, tmp_path: Path) -> None:
+    folder.rename(tmp_path / ".reranker.old")
+    with pytest.raises(TreeparseError, match="of a parser, not of a reranker"):
+        Reranker.from_pretrained(tmp_path / "reranker")

@@ -1,4 +1,4 @@
-"""Commands that a signal ends leave nothing half-written; what SIGKILL leaves is removed by the next one."""
+"""Commands that a signal ends leave nothing half-written."""
 
 import errno
 import os
@@ -43,7 +43,6 @@ COMMANDS = {
 # As from a shell's foreground, whatever pytest itself was started from.
 FOREGROUND = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 FOREGROUND += "signal.signal(signal.SIGTERM, signal.SIG_DFL); signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
-KILLED_WRITING = "import os, signal; os.fsync = os.rename = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
 INPUTS = ["dev.conllu", "in.conllu", "list.conllu"]
 
 
@@ -200,17 +199,6 @@ def test_two_commands_write_one_output(forks: Forks, model: str) -> None:
         end(pipe)
         assert process.wait() == 0, process.stderr()
     assert files() == sorted([*INPUTS, "out"])
-
-
-@pytest.mark.parametrize(
-    "name", ["predict", "predict, compressed", "predict, several files", "rerank", "check", "calibrate, a folder"]
-)
-def test_what_sigkill_leaves_is_removed_by_the_next_run(forks: Forks, model: str, name: str) -> None:
-    killed = forks.run(KILLED_WRITING + COMMAND, *filled(name, model), "-q")
-    assert killed.returncode == -signal.SIGKILL
-    assert any(Path().rglob("*.tmp"))
-    assert main([*filled(name, model), "-q"]) == 0
-    assert not any(Path().rglob("*.tmp")) and len(files()) > len(INPUTS)
 
 
 @pytest.mark.slow

@@ -5,12 +5,12 @@ import os
 import stat
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from treeparse.data.outputs import atomic_folder, atomic_output, atomic_write
+from treeparse.data.folders import atomic_folder
+from treeparse.data.outputs import atomic_output, atomic_write
 from treeparse.errors import TreeparseError
 
 
@@ -114,76 +114,6 @@ def test_missing_folder_of_an_output_is_named(tmp_path):
         atomic_write(tmp_path / "missing" / "out", b"x")
 
 
-def make_folder(path: Path, *names: str) -> None:
-    path.mkdir()
-    for name in names:
-        (path / name).write_text(name)
-
-
-def test_folder_appears_whole_and_takes_the_place_of_an_old_one(tmp_path):
-    path = tmp_path / "model"
-    for names in (["a", "b"], ["b", "c"]):
-        before = sorted(os.listdir(path)) if path.exists() else None
-        with atomic_folder(str(path)) as folder:
-            assert folder.parent == tmp_path
-            for name in names:
-                (folder / name).write_text(name)
-            assert (sorted(os.listdir(path)) if path.exists() else None) == before
-        assert sorted(os.listdir(path)) == names
-        assert os.listdir(tmp_path) == ["model"]
-
-
-@pytest.mark.parametrize("exists", [False, True])
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_exception_leaves_the_old_folder_and_nothing_else(tmp_path, exists, error):
-    path = tmp_path / "model"
-    if exists:
-        make_folder(path, "old")
-    with pytest.raises(error), atomic_folder(path) as folder:
-        (folder / "new").touch()
-        raise error
-    assert os.listdir(tmp_path) == (["model"] if exists else [])
-    assert not exists or os.listdir(path) == ["old"]
-
-
-def test_folder_whose_second_rename_fails_is_put_back(tmp_path, monkeypatch):
-    path = tmp_path / "model"
-    make_folder(path, "old")
-    rename = os.rename
-
-    def fail_for_the_new(source, target):
-        if str(source).endswith(".tmp"):
-            raise OSError("disk on fire")
-        rename(source, target)
-
-    monkeypatch.setattr(os, "rename", fail_for_the_new)
-    with pytest.raises(OSError, match="disk on fire"), atomic_folder(path) as folder:
-        (folder / "new").touch()
-    assert os.listdir(tmp_path) == ["model"]
-    assert os.listdir(path) == ["old"]
-
-
-def test_folder_is_replaced_behind_a_symbolic_link(tmp_path):
-    make_folder(tmp_path / "real", "old")
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    with atomic_folder(tmp_path / "link") as folder:
-        (folder / "new").touch()
-    assert (tmp_path / "link").is_symlink()
-    assert os.listdir(tmp_path / "real") == ["new"]
-
-
-def test_folder_that_cannot_be_written(tmp_path):
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(TreeparseError, match="must be a folder, but a file has that name"),
-        atomic_folder(tmp_path / "file"),
-    ):
-        pass
-    with pytest.raises(TreeparseError, match="does not exist; create it first"), atomic_folder(tmp_path / "no" / "x"):
-        pass
-    assert os.listdir(tmp_path) == ["file"]
-
-
 def test_system_that_opens_no_folders_and_has_no_fchmod(tmp_path, monkeypatch):
     own_open = os.open
 
@@ -230,3 +160,21 @@ def test_failed_sync_of_a_file_leaves_the_old_one(tmp_path, monkeypatch):
         atomic_write(tmp_path / "file", b"x")
     assert os.listdir(tmp_path) == ["file"]
     assert (tmp_path / "file").read_bytes() == b"old"
+
+
+def test_a_long_name_beyond_ascii_can_be_written(tmp_path):
+    path = tmp_path / ("語" * 80)  # of 240 bytes, where 255 are allowed
+    atomic_write(path, "mine")
+    with pytest.raises(KeyboardInterrupt), atomic_output(path) as output:
+        output.write("half")
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_two_writers_of_one_file_do_not_meet_and_the_last_one_wins(tmp_path):
+    path = tmp_path / "out"
+    with atomic_output(path) as first:
+        first.write("first")
+        atomic_write(path, "second")
+        assert path.read_text() == "second"
+    assert path.read_text() == "first" and os.listdir(tmp_path) == ["out"]

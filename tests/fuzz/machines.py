@@ -18,7 +18,8 @@ from torch import Tensor
 from fuzz.files import SENTENCE, V1, told_of
 from fuzz.mutations import Mutation, mutated, mutations
 from treeparse.data.files import open_input
-from treeparse.data.outputs import atomic_folder, atomic_output
+from treeparse.data.folders import atomic_folder
+from treeparse.data.outputs import atomic_output
 from treeparse.model import Parser
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.loop.module import ParserModule

@@ -61,4 +61,3 @@ def test_killed_and_resumed(
         assert [row["epoch"] for row in csv.DictReader(file)] == ["1", "2", "3"]
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
     assert [event.step for event in events.Scalars("loss")] == [1, 2, 3]
-    assert not list((tmp_path / "run").rglob("*.tmp"))

@@ -54,17 +54,6 @@ def test_only_the_best_weights_stay(run: RunDirectory) -> None:
     assert len(run.metrics.read_text(encoding="utf-8").splitlines()) == 5
 
 
-def test_half_written_files_are_removed(run: RunDirectory) -> None:
-    for folder in (run.path, run.checkpoints):
-        (folder / ".last.ckpt.0123.tmp").write_bytes(b"half")
-        (folder / ".model.0123.tmp").mkdir()
-        (folder / ".model.0123.tmp" / "config.json").write_bytes(b"{")
-        (folder / ".model.0123.old").mkdir()
-    run.begin("seed: 2\n")
-    assert not list(run.path.rglob(".*"))
-    assert run.config.read_text(encoding="utf-8") == "seed: 1\n"
-
-
 @pytest.mark.parametrize("content", [b"", b"no checkpoint", b"PK\x03\x04 torn"])
 def test_damaged_state(run: RunDirectory, content: bytes) -> None:
     run.state.write_bytes(content)

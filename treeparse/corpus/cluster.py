@@ -5,8 +5,8 @@ Actors that die with their nodes are replaced, and their files are parsed by oth
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,18 +83,20 @@ def parse_on_ray(
     failures: list[FailedFile] = []
     with _connected(cluster) as ray:
         lines = Manifest(manifest)
-        _remove_unfinished(request)
         actors = _Actors(ray, cluster, (load, request, dict(models), cluster.threads))
-        for result in actors.results(waiting):
-            if isinstance(result, FailedFile):
-                failures.append(result)
-                continue
-            lines.add(result.line)
-            result.publish()
-            summary.merge(result.summary)
-            observer.advance(result.summary.sentences, result.summary.words, result.task.source.size)
-            observer.start_output(summary.outputs, len(waiting))
-    _remove_unfinished(request)
+        try:
+            with closing(actors.results(waiting)) as results:
+                for result in results:
+                    if isinstance(result, FailedFile):
+                        failures.append(result)
+                        continue
+                    lines.add(result.line)
+                    result.publish()
+                    summary.merge(result.summary)
+                    observer.advance(result.summary.sentences, result.summary.words, result.task.source.size)
+                    observer.start_output(summary.outputs, len(waiting))
+        finally:
+            _remove_unfinished(request)
     summary.seconds = time.perf_counter() - started
     if failures:
         observer.fail(summary.outputs, len(waiting))
@@ -120,7 +122,7 @@ class _Actors:
         self._running: dict[Any, _Call] = {}
         self._idle: list[Any] = []
 
-    def results(self, tasks: Iterable[FileTask]) -> Iterator[FinishedFile | FailedFile]:
+    def results(self, tasks: Iterable[FileTask]) -> Generator[FinishedFile | FailedFile]:
         """Yield what becomes of each task, in any order."""
         waiting = deque((task, 0) for task in tasks)
         try:

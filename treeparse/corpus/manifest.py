@@ -13,16 +13,12 @@ class Manifest:
     """A file that grows by a line for each output, which is on the disk before the output has its name.
 
     An output without a line is therefore one that this program did not write. A line may be followed by another one for
-    the same output, where the program was killed between the two steps: the last one counts. A line that a killed
-    program has not finished is removed.
+    the same output, where the program was killed between the two steps: the last one counts.
     """
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        if self._path.exists():
-            with self._path.open("r+b") as stream:
-                stream.truncate(sum(len(line) for line in stream if line.endswith(b"\n")))
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Append a line."""

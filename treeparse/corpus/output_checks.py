@@ -9,7 +9,6 @@ from pathlib import Path
 
 from treeparse.data.files import STANDARD_STREAM, expand_paths
 from treeparse.data.outputs import check_output
-from treeparse.data.temporary_files import remove_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import FILES, RUN_MODEL
 
@@ -22,7 +21,7 @@ def check_outputs(
     makes_folders: bool = False,
     overwrite_input: bool = False,
 ) -> None:
-    """Raise for outputs that cannot be written or are inputs; remove temporary files that killed processes left.
+    """Raise for outputs that cannot be written or are inputs.
 
     Args:
         outputs: files; None and ``-`` are skipped.
@@ -55,7 +54,6 @@ def check_outputs(
     for one, other in pairwise(sorted(files, key=os.path.realpath)):
         if os.path.realpath(one) == os.path.realpath(other):
             raise TreeparseError(f"The outputs {one} and {other} are one file: name two.")
-    remove_leftovers(files)
 
 
 def check_new_folder(path: str | Path) -> None:

@@ -116,14 +116,6 @@ def _check_not_compressed(head: bytes, source: str) -> None:
     raise DataError(f"this is compressed by {compression.name}: {remedy}", source=source)
 
 
-def check_folder(path: str | Path) -> None:
-    """Raise if a folder does not exist."""
-    if not os.path.isdir(path):
-        name = str(path) if str(path).isprintable() else repr(str(path))
-        problem = f"{name} is a file" if os.path.exists(path) else f"There is no folder {name:.200}"
-        raise TreeparseError(f"{problem}: name the folder of a model, or of its run.")
-
-
 def expand_paths(patterns: Sequence[str | Path]) -> list[Path]:
     """Expand ``~``, ``$VARIABLES`` and globs (``**`` too), each glob's files sorted; ``-`` stays.
 

@@ -1,18 +1,17 @@
-"""Output files and folders, written completely or not at all: plain, compressed or standard output."""
+"""Output files, written completely or not at all: plain, compressed or standard output."""
 
 import errno
 import os
-import shutil
+import secrets
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
 from treeparse.data.compression import compression_of_name
 from treeparse.data.files import STANDARD_STREAM
-from treeparse.data.temporary_files import OLD, remove_leftovers, temporary_beside
 from treeparse.errors import TreeparseError
 
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # errors of file systems that cannot sync a folder
@@ -104,7 +103,8 @@ def atomic_output(path: str | Path) -> Iterator[Output]:
             yield Output(stream, flush=True)
         return
     target, compression = Path(os.path.realpath(path)), compression_of_name(path)
-    with temporary_beside(target) as temporary:
+    temporary = temporary_beside(target)
+    try:
         with open(temporary, "wb") as stream:
             with nullcontext(stream) if compression is None else compression.opened(stream, "wb", str(path)) as packed:
                 yield Output(packed)
@@ -113,7 +113,9 @@ def atomic_output(path: str | Path) -> Iterator[Output]:
                 os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
             os.fsync(stream.fileno())
         os.replace(temporary, target)
-    _sync_folder(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(target.parent)
 
 
 def atomic_write(path: str | Path, data: str | bytes) -> None:
@@ -122,40 +124,12 @@ def atomic_write(path: str | Path, data: str | bytes) -> None:
         output.write(data)
 
 
-@contextmanager
-def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """Yield a new folder that replaces ``path`` when the block ends without an exception, and is removed otherwise.
-
-    Leftovers of killed processes are removed first; if ``path`` is missing, the folder that they replaced is restored.
-
-    Raises:
-        TreeparseError: ``path`` is a file, or its parent does not exist.
-    """
-    check_output_folder(path)
-    target = Path(os.path.realpath(path))
-    remove_leftovers([target])
-    with temporary_beside(target, is_folder=True) as temporary:
-        yield temporary
-        _exchange(temporary, target)
-    _sync_folder(target.parent)
+def temporary_beside(target: Path) -> Path:
+    """Return a path beside ``target`` that no file has; 50 characters of a name are at most 200 bytes of 255."""
+    return target.with_name(f".{target.name[:50]}.{secrets.token_hex(6)}.tmp")
 
 
-def _exchange(temporary: Path, target: Path) -> None:
-    """Replace the target by a new folder, and rename the old one next to it; the last of several writers wins."""
-    old = temporary.with_suffix(OLD)
-    while True:
-        with suppress(FileNotFoundError):
-            os.rename(target, old)
-        try:
-            os.rename(temporary, target)
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        shutil.rmtree(old, ignore_errors=True)  # another writer was faster: its folder is the one to replace now
-
-
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a rename in ``folder`` survive a power cut, if the system can; the rename itself is done."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)

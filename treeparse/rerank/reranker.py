@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import torch
 
-from treeparse.data.files import check_folder
+from treeparse.data.folders import check_folder
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import CONFIG

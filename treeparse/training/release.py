@@ -14,7 +14,7 @@ import torch
 import yaml
 
 from treeparse.data.features.words import TAG_COLUMNS
-from treeparse.data.files import check_folder
+from treeparse.data.folders import check_folder
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentReport

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from treeparse.data.outputs import atomic_write
-from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
 from treeparse.upgrades import upgraded_settings
@@ -15,8 +14,8 @@ from treeparse.upgrades import upgraded_settings
 def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceable: Collection[str] = ()) -> None:
     """Write the settings of all runs of a folder to a file in it, or compare them with the settings in that file.
 
-    The function creates the folder and removes the half-written files of killed processes, also in the folders in it.
-    It raises if the folder was begun with other settings, holds other files, or its file is damaged.
+    The function creates the folder. It raises if the folder was begun with other settings, holds other files, or its
+    file is damaged.
 
     Args:
         path: the file.
@@ -24,8 +23,6 @@ def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceabl
         what: the purpose of the runs in messages: "cross-parsing".
         replaceable: settings that may change, because nothing in the folder depends on them yet.
     """
-    for folder in (path.parent, *path.parent.glob("*/")):
-        remove_all_leftovers(folder)
     if path.is_file():
         recorded = upgraded_settings(_read(path))
         differing = [name for name in settings if name in recorded and recorded[name] != settings[name]]

@@ -1,7 +1,6 @@
 """``treeparse calibrate``: fit a model's temperatures to trees that it was not trained on."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse import terminal
@@ -10,7 +9,6 @@ from treeparse.cli.models import check_models, load_model
 from treeparse.cli.scores import PARTS, calibration_of, lines_of
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
-from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import CARD, check_model_folder, model_folder
 from treeparse.sentence import Sentence
@@ -55,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Fit the temperatures, write them, and print losses and calibration errors."""
     if args.output is not None:
         check_model_folder(args.output, "model", CARD)
-    elif not Path(args.model).is_dir():
+    elif not model_folder(args.model).is_dir():
         raise TreeparseError(f"{args.model} is no folder that can be changed: say by -o DIR where the model goes.")
     check_models([args.model], args)
     expand_paths(args.dev)
@@ -68,7 +66,6 @@ def run(args: argparse.Namespace) -> int:
     labels = fit_label_temperature(parser, sentences, batch_words=args.batch_words)
     errors_after = _calibration(parser, sentences, args)
     if args.output is None:
-        remove_all_leftovers(model_folder(args.model))
         parser.save_config(model_folder(args.model))
     else:
         parser.save_pretrained(args.output)

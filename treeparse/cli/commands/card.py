@@ -9,7 +9,7 @@ from treeparse.cli.common import add_decoder_argument, add_import_argument, add_
 from treeparse.cli.models import check_models, load_model
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data import load_treebank
-from treeparse.data.files import check_folder
+from treeparse.data.folders import check_folder
 from treeparse.data.parses import with_parses
 from treeparse.model.folder.files import CARD, RUN_MODEL
 from treeparse.progress import parsing_bar

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from treeparse import terminal
 from treeparse.cli.common import add_import_argument, check_modules, import_modules
-from treeparse.data.files import check_folder
+from treeparse.data.folders import check_folder
 from treeparse.data.outputs import check_output_folder
 
 HELP = "write the parser of a run's best epoch so far"

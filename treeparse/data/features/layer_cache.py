@@ -16,7 +16,6 @@ from torch import Tensor
 from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
 from treeparse.data.features.words import Features
 from treeparse.data.outputs import atomic_write
-from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.names import CacheDtype
 from treeparse.sentence import Sentence
@@ -75,7 +74,6 @@ class LayerCache:
         self._parts: list[tuple[Path, Tensor]] = []
         self._rows: dict[bytes, _Rows] = {}
         self._sound: set[bytes] = set()  # digests of sentences whose checksums fit
-        remove_all_leftovers(self.folder)
         for path in sorted(self.folder.glob(f"*{ENDING}")):
             self._add_part(path)
 

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from treeparse.data.files import check_folder
+from treeparse.data.folders import check_folder, restore_folder
 from treeparse.data.outputs import check_output_folder
-from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
@@ -22,6 +21,8 @@ RUN_MODEL, RUN_CHECKPOINTS = "model", "checkpoints"  # folders of a training run
 def model_folder(directory: str | Path) -> Path:
     """Return the model folder: the directory itself, or the ``model`` folder of a training run."""
     folder = Path(directory)
+    for path in (folder, folder / RUN_MODEL):
+        restore_folder(path)
     if any(os.path.exists(folder / name) for name in FILES):  # False too for a name that no file can have
         return folder
     if os.path.isdir(folder / RUN_MODEL):
@@ -85,7 +86,7 @@ def check_model_folder(path: str | Path, kind: str, *others: str) -> None:
     The message names the kind of model; the folder may hold ``others``, too.
     """
     check_output_folder(path)
-    remove_all_leftovers(Path(path))
+    restore_folder(path)
     foreign = sorted(set(os.listdir(path)).difference(FILES, others)) if os.path.isdir(path) else []
     if foreign:
         raise TreeparseError(f"{path} holds other things than a {kind}, {foreign[0]} is one: name a new folder.")

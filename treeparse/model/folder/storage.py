@@ -23,7 +23,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from treeparse.data.outputs import atomic_folder, atomic_write
+from treeparse.data.folders import atomic_folder
+from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
 from treeparse.model.config import DEFAULT_ENCODER, DEFAULT_SCORER, ENCODERS, SCORERS, ScorerConfig

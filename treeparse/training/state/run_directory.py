@@ -20,7 +20,6 @@ from torch import Tensor
 
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.outputs import atomic_output, atomic_write
-from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
 from treeparse.model import Parser, ParserConfig
@@ -52,10 +51,8 @@ class RunDirectory:
         return any(path.exists() for path in (self.config, self.checkpoints, self.metrics, self.model))
 
     def begin(self, config: str, *, replace: bool = False) -> None:
-        """Make the folders, remove the half-written files of a killed run, and write the config, or ``replace`` it."""
+        """Make the folders, and write the config, or ``replace`` it."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
-        for folder in (self.path, self.checkpoints):
-            remove_all_leftovers(folder)
         if replace or not self.config.exists():
             atomic_write(self.config, config)
 
