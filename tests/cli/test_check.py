@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from helpers.parsed_files import incidents
 
 from treeparse.cli.main import main
 
@@ -281,29 +280,52 @@ def test_checking_needs_no_torch(clean):
     subprocess.run([sys.executable, "-c", code, "check", "-q", str(clean), str(clean)], check=True)
 
 
-FORM = {
-    "line ends of Windows": (
-        CLEAN.replace(b"\n", b"\r\n"),
-        ["a line that does not end with LF alone, in 6 lines, first in line 1"],
-    ),
-    "a carriage return": (CLEAN.replace(b"go", b"g\ro"), ["a carriage return inside a line, in line 5"]),
-    "a byte order mark": (b"\xef\xbb\xbf" + CLEAN, ["a byte order mark, in line 1"]),
-    "blank lines": (b"\n" + CLEAN + b"\n", ["a blank line that follows no sentence, in 2 lines, first in line 1"]),
-    "no blank line": (CLEAN[:-1], ["no blank line after the last sentence, in line 5"]),
-    "white space": (CLEAN.replace(b"aux", b"a\xc2\xa0x"), ["white space in the column DEPREL, in line 3"]),
-    "nothing": (CLEAN, []),
+TAGGED = CLEAN.replace(b"Do\t_\t_", b"Do\t_\tAUX").replace(b"go\t_\t_", b"go\t_\tVERB")
+TAGGED = TAGGED.replace(b"\tn't\t_\t_", b"\tn't\t_\tPART")
+UD = TAGGED.replace(b"one\n", b"one\n# text = Don't go\n", 1)
+LOOSE = {
+    "line ends of Windows": (UD.replace(b"\n", b"\r\n"), []),
+    "a byte order mark": (b"\xef\xbb\xbf" + UD, [1]),
+    "blank lines": (UD + b"\n" + UD.replace(b"= one", b"= two"), [8]),
+    "no blank line": (UD[:-1], []),
+    "white space": (UD.replace(b"aux", b"a\xc2\xa0x"), [4]),
+    "no text": (TAGGED, []),
 }
 
 
-@pytest.mark.parametrize(("data", "notes"), FORM.values(), ids=FORM)
-def test_what_is_read_though_the_official_validator_refuses_it_is_noted(tmp_path, capsys, data, notes):
-    (tmp_path / "some.conllu").write_bytes(data)
-    assert main(["check", str(tmp_path / "some.conllu")]) == 0
-    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note: ")]
-    assert found == [f"note: some has {note}: the official validator refuses that" for note in notes]
-    (tmp_path / "clean.conllu").write_bytes(CLEAN)
-    refused, others = ({each.testid for each in incidents(tmp_path / name)} for name in ("some.conllu", "clean.conllu"))
-    assert bool(refused - others) == bool(notes)
+@pytest.mark.parametrize(("data", "lines"), LOOSE.values(), ids=LOOSE)
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_ud_asks_the_official_validator(tmp_path, capsys, data, lines, suffix):
+    path = tmp_path / f"some.conllu{suffix}"
+    path.write_bytes(gzip.compress(data) if suffix else data)
+    assert main(["check", "-q", str(path)]) == 0
+    assert lines_of(capsys) == []
+    assert main(["check", "-q", "--ud", str(path)]) == 1
+    faults = lines_of(capsys)
+    assert faults and all(fault.startswith(f"{path}:") for fault in faults)
+    assert all(any(fault.startswith(f"{path}:{line}:") for fault in faults) for line in lines)
+
+
+def test_ud_accepts_what_the_official_validator_accepts(tmp_path, capsys):
+    path = tmp_path / "some.conllu"
+    path.write_bytes(UD)
+    assert main(["check", "-q", "--ud", str(path)]) == 0
+    assert lines_of(capsys) == []
+
+
+def test_ud_is_asked_of_sound_files_only_and_not_of_standard_input(faulty, capsys):
+    assert main(["check", "-q", str(faulty)]) == 1
+    expected = lines_of(capsys)
+    assert main(["check", "-q", "--ud", str(faulty)]) == 1
+    assert lines_of(capsys) == expected
+    assert main(["check", "--ud", "-"]) == 2
+    assert "--ud reads the files again" in capsys.readouterr().err
+
+
+def test_ud_needs_its_extra(clean, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "udtools", None)
+    assert main(["check", "--ud", str(clean)]) == 2
+    assert "pip install treeparse[ud]" in capsys.readouterr().err
 
 
 def test_a_page_draws_unique_kinds_of_arcs_and_crossing_arcs(tmp_path, capsys):

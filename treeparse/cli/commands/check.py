@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import io
 import json
 import operator
 from collections import Counter
@@ -16,8 +17,7 @@ from treeparse.cli.common import add_overwrite_argument, aligned, counted, outpu
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence, scan_conllu
-from treeparse.data.files import STANDARD_STREAM, expand_paths
-from treeparse.data.form import LooseForm
+from treeparse.data.files import STANDARD_STREAM, expand_paths, open_input
 from treeparse.data.outputs import atomic_write
 from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 from treeparse.data.validation import CONVERT, NO_HEADS, NO_LABELS, NO_UTF8, TreeCheck
@@ -27,13 +27,16 @@ HELP = "report the faults of CoNLL-U files, and figures about their trees"
 EPILOG = """examples:
   treeparse check train.conllu dev.conllu
   treeparse check --no-trees parsed.conllu.gz
+  treeparse check --ud train.conllu
   treeparse check -q --output faults.json 'treebanks/**/*.conllu'
 
 Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, and then figures, which leave faulty
-sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. They name what is read
-although the official validator of Universal Dependencies refuses it, such as line ends of Windows; and of several files
-the sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has and
-another lacks.
+sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. Of several files they
+name the sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has
+and another lacks.
+
+--ud asks the official validator of Universal Dependencies about files without faults: its levels 1 and 2, which hold
+for all languages. It refuses what other commands read, such as line ends of Windows or a sentence without its text.
 
 --html draws figures, the first trees with non-projective arcs, and the trees with the most arcs of a kind (tag of the
 head, label, tag of the dependent) that occurs once in all files: some of these are errors of annotation."""
@@ -51,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="CoNLL-U, plain or compressed; a glob; - for stdin")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--no-trees", action="store_true", help="check the lines only: HEAD need not hold a tree")
+    parser.add_argument("--ud", action="store_true", help="also run the official validator of UD, up to its level 2")
     parser.add_argument("--output", type=output_file, metavar="JSON", help="write faults and figures; - prints them")
     page = "write a page of the figures, with drawings of non-projective trees and of trees with unique kinds of arcs"
     parser.add_argument("--html", type=output_file, metavar="HTML", help=page)
@@ -61,10 +65,12 @@ def run(args: argparse.Namespace) -> int:
     """Check the files; the exit code is 1 if there are faults."""
     check_outputs([args.output, args.html], inputs=args.files, overwrite_input=args.overwrite_input)
     paths = expand_paths(args.files)
-    if args.html is not None and STANDARD_STREAM in map(str, paths):
-        raise TreeparseError("--html reads the files again, which standard input cannot be: name a file.")
+    if (args.ud or args.html is not None) and STANDARD_STREAM in map(str, paths):
+        option = "--ud" if args.ud else "--html"
+        raise TreeparseError(f"{option} reads the files again, which standard input cannot be: name a file.")
+    validator = _official_validator() if args.ud else None
     index = SentenceIndex() if len(paths) > 1 else None
-    reports = [_check(path, number, args, index) for number, path in enumerate(paths)]
+    reports = [_check(path, number, args, index, validator) for number, path in enumerate(paths)]
     notes = _notes(reports, index)
     if (
         "-" not in (args.output, args.html)
@@ -91,10 +97,19 @@ class _Report:
     statistics: TreebankStatistics
     faults: list[DataError]
     left_out: int  # sentences with faults
-    form: tuple[str, ...] = ()  # what is read though its form is not allowed
 
 
-def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceIndex | None) -> _Report:
+def _official_validator() -> Any:
+    """Return the validator of Universal Dependencies, with its levels 1 and 2, which know no language."""
+    try:
+        from udtools import Validator
+    except ImportError as error:
+        problem = "--ud needs the package udtools, which is not installed"
+        raise TreeparseError(f"{problem}: pip install treeparse[ud].") from error
+    return Validator(lang="ud", level=2, output=None)
+
+
+def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceIndex | None, validator: Any) -> _Report:
     """Check a file, print each fault unless standard output has a report, and index the sound sentences."""
     faults: list[DataError] = []
     together: dict[str, list[DataError]] = {problem: [] for problem in TOGETHER}  # reported at the end
@@ -103,7 +118,7 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
 
     def report(new_faults: Sequence[DataError]) -> None:
         faults.extend(new_faults)
-        if "-" not in (args.output, args.html):
+        if new_faults and "-" not in (args.output, args.html):
             terminal.write(*(terminal.message(str(fault)) for fault in new_faults))
 
     def sound_sentences() -> Iterator[ConlluSentence]:
@@ -122,12 +137,22 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
             else:
                 report(result)
 
-    form = LooseForm()
-    statistics = TreebankStatistics.of(form.watching(sound_sentences()))
+    statistics = TreebankStatistics.of(sound_sentences())
     for problem, same in together.items():
         if same:
             report([same[0] if len(same) == 1 else _joined(same, problem, sentences + left_out)])
-    return _Report(str(path), statistics, faults, left_out, tuple(form.notes()))
+    if validator is not None and not faults:
+        report([*_faults_by(validator, path)])
+    return _Report(str(path), statistics, faults, left_out)
+
+
+def _faults_by(validator: Any, path: Path) -> Iterator[DataError]:
+    """Yield the errors that the official validator finds in a file."""
+    with open_input(path) as stream, io.TextIOWrapper(stream, encoding="utf-8") as text:
+        incidents = validator.validate_file_handle(text).error_tracker
+    for incident in incidents:
+        if incident.is_error():
+            yield DataError(incident.message, source=str(path), line=incident.lineno, sent_id=incident.sentid)
 
 
 def _joined(faults: Sequence[DataError], problem: str, sentences: int) -> DataError:
@@ -141,17 +166,12 @@ def _joined(faults: Sequence[DataError], problem: str, sentences: int) -> DataEr
 
 
 def _notes(reports: Sequence[_Report], index: SentenceIndex | None) -> list[str]:
-    """Return notes on what is read though it is not allowed, on what several files share, and on what one lacks."""
-    names = _short_names([report.path for report in reports])
-    form = [
-        f"note: {name} has {problem}: the official validator refuses that"
-        for name, report in zip(names, reports, strict=True)
-        for problem in report.form
-    ]
+    """Return notes on what several files share, and on what one lacks."""
     if index is None:
-        return form
+        return []
+    names = _short_names([report.path for report in reports])
     read = {name: each.statistics for name, each in zip(names, reports, strict=True) if each.statistics.sentences}
-    return [*form, *_shared_notes(names, index), *_missing_notes([*read], [*read.values()])]
+    return [*_shared_notes(names, index), *_missing_notes([*read], [*read.values()])]
 
 
 def _shared_notes(names: Sequence[str], index: SentenceIndex) -> Iterator[str]:
