@@ -70,16 +70,16 @@ class Parse:
 
     def to_tokenlist(self) -> "TokenList":
         """Return the sentence with its tree and tags as a ``TokenList``, as the ``conllu`` library reads such rows."""
-        from conllu import Token, TokenList
-        from conllu.parser import parse_dict_value, parse_nullable_value
+        from conllu import Token, TokenList, parser
 
         nothing = (EMPTY,) * len(self.tokens)
         tags = self.upos or nothing, self.xpos or nothing, self.feats or nothing
         tokens = []
         for number, (form, upos, xpos, feats) in enumerate(zip(self.tokens, *tags, strict=True), 1):
-            values = {"id": number, "form": form, "lemma": EMPTY, "upos": upos, "xpos": parse_nullable_value(xpos)}
+            values = {"id": number, "form": form, "lemma": EMPTY, "upos": upos}
+            values |= {"xpos": parser.parse_nullable_value(xpos), "feats": parser.parse_dict_value(feats)}
             tree = {"head": self.heads[number - 1], "deprel": self.labels[number - 1], "deps": None, "misc": None}
-            tokens.append(Token(values | {"feats": parse_dict_value(feats)} | tree))
+            tokens.append(Token(values | tree))
         return TokenList(tokens)
 
     def to_conllu(self) -> str:

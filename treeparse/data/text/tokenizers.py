@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from treeparse.data.conllu import ConlluSentence
+from treeparse.data.docs import doc_sentences, word_tokens
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY
 
@@ -119,7 +120,6 @@ def _spacy_tokenizer(name: str) -> Tokenizer:
     assigned = {name for pipe in nlp.pipe_names for name in nlp.get_pipe_meta(pipe).assigns}
     if not assigned & {"doc.sents", "token.is_sent_start"}:
         nlp.add_pipe("sentencizer")  # spaCy's rules for the ends of sentences
-    from treeparse.data.docs import doc_sentences, word_tokens  # which needs numpy
 
     def tokenize(text: str) -> Iterator[list[Token]]:
         for span in doc_sentences(nlp(text)):
