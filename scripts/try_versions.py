@@ -48,7 +48,6 @@ TESTS = (
     "tests/test_second_order_parser.py",
     "tests/test_storage.py",
     "tests/test_transformer.py",
-    "tests/test_upgrades.py",
 )
 ROWS = ("3.11 oldest", "3.11 newest", "3.12 oldest", "3.12 newest", "3.13 oldest", "3.13 newest")
 RESOLUTIONS = {"oldest": "lowest-direct", "newest": "highest"}

@@ -1,17 +1,15 @@
 """Fixtures that several parts of the tests share."""
 
 import gc
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from helpers.forked import Forks, ForkServer
+from helpers.tiny_runs import tiny_treebank, write_tiny_config
 
 FORK_SERVER = pytest.StashKey[ForkServer]()
-ROLES = ("nsubj", "obj", "iobj", "obl", "vocative", "dislocated")
 
 
 def pytest_collection() -> None:
@@ -51,26 +49,10 @@ def _fork_server(config: pytest.Config) -> str:
     return config.stash[FORK_SERVER].address
 
 
-def _treebank(count: int, seed: int) -> str:
-    """CoNLL-U sentences: nouns hang from the verb, each with its own label, adjectives from the next noun."""
-    stream = random.Random(seed)
-    blocks = []
-    for number in range(count):
-        tags = [stream.choice(("ADJ", "NOUN")) for _ in range(stream.randint(0, 6))] + ["NOUN", "VERB"]
-        lines = [f"# sent_id = {seed}-{number}"]
-        for word, tag in enumerate(tags, 1):
-            which = stream.randrange(len(ROLES))
-            next_noun = tags.index("NOUN", word) + 1 if tag == "ADJ" else 0
-            head, label = {"ADJ": (next_noun, "amod"), "NOUN": (len(tags), ROLES[which]), "VERB": (0, "root")}[tag]
-            lines.append(f"{word}\t{tag.lower()}{which}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t_")
-        blocks.append("\n".join(lines) + "\n\n")
-    return "".join(blocks)
-
-
 @pytest.fixture
 def tiny_config(tmp_path: Path) -> Path:
     """A config of three short epochs over a tiny generated treebank; its run goes to ``run`` beside it."""
-    return _tiny_config(tmp_path)
+    return write_tiny_config(tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +62,7 @@ def trained_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     from treeparse.training import load_config, train
 
-    path, threads = _tiny_config(tmp_path_factory.mktemp("trained")), torch.get_num_threads()
+    path, threads = write_tiny_config(tmp_path_factory.mktemp("trained")), torch.get_num_threads()
     torch.set_num_threads(1)
     train(load_config(path), quiet=True)
     torch.set_num_threads(threads)
@@ -104,35 +86,5 @@ def treebanks(tmp_path: Path) -> Path:
     folder = tmp_path / "treebanks" / "UD_English-EWT"
     folder.mkdir(parents=True)
     for part, count, seed in (("train", 40, 1), ("dev", 12, 2), ("test", 12, 3)):
-        (folder / f"en_ewt-ud-{part}.conllu").write_text(_treebank(count, seed), encoding="utf-8")
+        (folder / f"en_ewt-ud-{part}.conllu").write_text(tiny_treebank(count, seed), encoding="utf-8")
     return tmp_path / "treebanks"
-
-
-def _tiny_config(tmp_path: Path) -> Path:
-    for name, count, seed in (("train", 40, 1), ("dev", 12, 2)):
-        (tmp_path / f"{name}.conllu").write_text(_treebank(count, seed), encoding="utf-8")
-    encoder = {
-        "word_size": 8,
-        "char_size": 4,
-        "char_filters": 4,
-        "char_widths": [3],
-        "hidden_size": 16,
-        "layers": 1,
-        "min_count": 1,
-    }
-    encoder |= {"dropout": 0.1, "embedding_dropout": 0.1}
-    config = {
-        "output": str(tmp_path / "run"),
-        "data": {
-            "train": str(tmp_path / "train.conllu"),
-            "dev": str(tmp_path / "dev.conllu"),
-            "batch_words": 80,
-            "batch_squared": None,
-        },
-        "model": {"encoder": encoder, "arc_size": 16, "label_size": 8, "dropout": 0.1},
-        "optimization": {"epochs": 3, "learning_rate": 0.03, "warmup_steps": 5, "average_decay": 0.5, "patience": None},
-        "trainer": {"device": "cpu", "precision": "32-true"},
-    }
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    return path

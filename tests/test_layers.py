@@ -27,7 +27,6 @@ GROUND = {
     "lazy",
     "terminal",
     "user_code",
-    "upgrades",
 }
 
 # What each layer may import of ours, besides itself.
@@ -41,7 +40,6 @@ ALLOWED = {
     "user_code": {"errors"},
     "json_files": set(),
     "terminal": set(),
-    "upgrades": set(),
     "version": set(),
     "references": set(),
     "progress": {"terminal"},

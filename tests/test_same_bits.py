@@ -14,7 +14,6 @@ from torch import Tensor
 from treeparse.cli.main import main
 from treeparse.data.nbest.files import read_nbest
 
-V1 = Path(__file__).parent / "models" / "v1"
 LENGTHS = (4, 1, 0, 3, 2)
 AS_IT_IS: dict[str, list[str]] = {"again": [], "two jobs": ["--jobs", "2"], "two threads": ["--threads", "2"]}
 OTHER_BATCHES = {"small batches": ["--batch-words", "20"], "small chunks": ["--chunk", "3"]}
@@ -72,13 +71,19 @@ def test_an_item_has_the_same_bits_in_any_batch_and_with_any_threads(
             assert torch.equal(here, cut(expected, item, len(LENGTHS), words)), (item, found.shape)
 
 
+@pytest.fixture(scope="session")
+def inputs(trained_config: Path) -> tuple[str, str]:
+    """A trained model and a treebank."""
+    return str(trained_config.parent / "run"), str(trained_config.parent / "dev.conllu")
+
+
 @pytest.fixture
-def written(tmp_path: Path) -> Write:
-    """Runs a command over the older model and returns the bytes of its output."""
+def written(inputs: tuple[str, str], tmp_path: Path) -> Write:
+    """Runs a command over the model and returns the bytes of its output."""
 
     def write(command: str, *options: str, suffix: str = ".conllu") -> bytes:
         output = tmp_path / f"out{suffix}"
-        arguments = [command, "-q", str(V1 / "run"), str(V1 / "dev.conllu"), "-o", str(output), *options]
+        arguments = [command, "-q", *inputs, "-o", str(output), *options]
         assert main(arguments) == 0
         return output.read_bytes()
 
@@ -95,13 +100,19 @@ every_command = pytest.mark.parametrize(("command", "options", "suffix"), COMMAN
 
 @every_command
 def test_outputs_are_the_same_bytes(
-    command: str, options: list[str], suffix: str, written: Write, forks: Forks, tmp_path: Path
+    command: str,
+    options: list[str],
+    suffix: str,
+    inputs: tuple[str, str],
+    written: Write,
+    forks: Forks,
+    tmp_path: Path,
 ) -> None:
     first = written(command, *options, suffix=suffix)
     for more in AS_IT_IS.values():
         assert written(command, *options, *more, suffix=suffix) == first
     forked = tmp_path / f"forked{suffix}"  # by a process whose strings have other hashes
-    arguments = [command, "-q", V1 / "run", V1 / "dev.conllu", "-o", forked, *options]
+    arguments = [command, "-q", *inputs, "-o", forked, *options]
     assert forks.run(COMMAND, *arguments).returncode == 0
     assert forked.read_bytes() == first
 

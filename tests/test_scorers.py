@@ -15,7 +15,7 @@ from helpers.parsers import CONFIG, TRAINING, random_parser
 from treeparse.cli.main import main
 from treeparse.errors import TreeparseError
 from treeparse.model import OwnScorerConfig, Parser, ParserConfig, scorers
-from treeparse.model.config import SCORERS, BiaffineConfig
+from treeparse.model.config import SCORERS
 from treeparse.model.scorers import scorer_kind
 from treeparse.training import load_config, train
 from treeparse.training.settings.reading import describe_settings
@@ -155,15 +155,11 @@ def test_settings_of_a_custom_scorer_are_listed(custom: str) -> None:
     assert "--model.scorer.type " in describe_settings()
 
 
-def test_a_model_without_a_scorer_is_biaffine(tmp_path: Path) -> None:
-    parser = random_parser().float()
-    parser.save_pretrained(tmp_path / "model")
+def test_a_model_of_an_unknown_scorer_is_refused(tmp_path: Path) -> None:
+    random_parser().save_pretrained(tmp_path / "model")
     path = tmp_path / "model" / "config.json"
     config = json.loads(path.read_bytes())
-    assert config.pop("scorer") == {"type": "biaffine"}
-    path.write_text(json.dumps(config), encoding="utf-8")
-    loaded = Parser.from_pretrained(tmp_path / "model")
-    assert loaded.config.scorer == BiaffineConfig() and loaded.parse(TRAINING) == parser.parse(TRAINING)
+    assert config["scorer"] == {"type": "biaffine"}
     path.write_text(json.dumps({**config, "scorer": {"type": "cubic"}}), encoding="utf-8")
     with pytest.raises(TreeparseError, match=r'scorer, type must be "biaffine" or "linear", got "cubic"'):
         Parser.from_pretrained(tmp_path / "model")

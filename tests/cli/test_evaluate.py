@@ -466,8 +466,8 @@ def test_a_report_of_parses_without_an_error(gold: str, tmp_path: Path) -> None:
     assert "Sentences of most errors" not in path.read_text(encoding="utf-8")
 
 
-def test_a_report_of_two_systems_one_a_runs_model(gold: str, system: str, tmp_path: Path) -> None:
-    run, path = Path(__file__).parents[1] / "models" / "v1" / "run", tmp_path / "report.html"
+def test_a_report_of_two_systems_one_a_runs_model(gold: str, system: str, trained_config: Path, tmp_path: Path) -> None:
+    run, path = trained_config.parent / "run", tmp_path / "report.html"
     for folder in (run, run / "model"):
         given = ["--model", str(folder), gold, system, "--html", str(path), "--resamples", "10"]
         assert main(["evaluate", *given, "--device", "cpu"]) == 0
@@ -478,9 +478,11 @@ def test_a_report_of_two_systems_one_a_runs_model(gold: str, system: str, tmp_pa
         assert len(drawn) % 3 == 0 and drawn
 
 
-def test_a_report_draws_how_often_probabilities_come_true(gold: str, system: str, tmp_path: Path) -> None:
+def test_a_report_draws_how_often_probabilities_come_true(
+    gold: str, system: str, trained_config: Path, tmp_path: Path
+) -> None:
     """Of the model alone: a curve of the bins beside the diagonal, for arcs, labels, and both."""
-    model, path = Path(__file__).parents[1] / "models" / "v1" / "run" / "model", tmp_path / "report.html"
+    model, path = trained_config.parent / "run" / "model", tmp_path / "report.html"
     scores = tmp_path / "scores.json"
     given = ["evaluate", "--model", str(model), gold, system, "--calibration", "--resamples", "10", "--device", "cpu"]
     assert main([*given, "--html", str(path), "--output", str(scores), "-q"]) == 0

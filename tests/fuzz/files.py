@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from udtools import Validator
 
 from fuzz.mutations import Mutation, mutated, mutations
+from fuzz.trained import listed, trained_run
 from treeparse import terminal
 from treeparse.corpus.manifest import read_manifest
 from treeparse.data.conllu import ConlluSentence, conllu_texts, load_treebank, read_conllu, scan_conllu
@@ -33,7 +34,6 @@ from treeparse.training.state.history import read_csv
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
-V1 = TESTS / "models" / "v1"  # a model and lists that an earlier version wrote
 CORPUS = Path(__file__).parent / "corpus"  # what once failed, in a folder for each format
 LOOSE_LINES = re.compile(rb"\r|\n\n\n|\A\n|\A\xef\xbb\xbf")  # which the official validator refuses, and we read
 # What the official validator calls errors of lines and of trees; all else is of comments, annotation and white space.
@@ -184,28 +184,19 @@ def _model(name: str) -> Format:
 
     def read(path: Path) -> None:
         folder = path.with_name("model")
-        shutil.copytree(V1 / "run" / "model", folder)
+        shutil.copytree(trained_run() / "model", folder)
         shutil.copyfile(path, folder / name)
         parser = Parser.from_pretrained(folder)
         (parse,) = parser.parse([SENTENCE])
         assert len(parse.heads) == len(parse.labels) == 3
 
-    return Format(Path(name).suffix, lambda: [(V1 / "run" / "model" / name).read_bytes()], read, names_file=False)
+    return Format(Path(name).suffix, lambda: [(trained_run() / "model" / name).read_bytes()], read, names_file=False)
 
 
 @functools.cache
 def _treebanks() -> list[bytes]:
     demo = (ROOT / "data" / "demo-dev.conllu").read_bytes()[:LARGEST]
     return [demo[: demo.rindex(b"\n\n") + 2], MULTIWORD.encode(), 2 * MULTIWORD.replace("= m", "= n").encode()]
-
-
-def _lines_of(name: str, count: int) -> Callable[[], list[bytes]]:
-    return lambda: [b"".join((V1 / name).read_bytes().splitlines(keepends=True)[:count])]
-
-
-def _first_list() -> list[bytes]:
-    data = (V1 / "kbest.conllu").read_bytes()
-    return [data[: data.index(b"\n\n", LARGEST // 2) + 2]]
 
 
 def _rules() -> list[bytes]:
@@ -227,7 +218,7 @@ def _vectors() -> list[bytes]:
 
 
 def _configs() -> list[bytes]:
-    own = (V1 / "run" / "config.yaml").read_bytes()
+    own = (trained_run() / "config.yaml").read_bytes()
     shipped = [(ROOT / "configs" / f"{name}.yaml").read_bytes() for name in ("tiny", "linear", "second_order", "mrt")]
     return [own, *shipped]
 
@@ -239,14 +230,14 @@ def _manifests() -> list[bytes]:
 FORMATS = {
     "treebank": Format(".conllu", _treebanks, _sentences),
     "treebank beside the validator": Format(".conllu", _treebanks, _beside_the_validator),
-    "lists in JSON": Format(".jsonl", _lines_of("kbest.jsonl", 4), _lists),
-    "samples in JSON": Format(".jsonl", _lines_of("sample.jsonl", 4), _lists),
-    "lists in CoNLL-U": Format(".conllu", _first_list, _lists),
+    "lists in JSON": Format(".jsonl", lambda: [listed("kbest", ".jsonl")], _lists),
+    "samples in JSON": Format(".jsonl", lambda: [listed("sample", ".jsonl")], _lists),
+    "lists in CoNLL-U": Format(".conllu", lambda: [listed("kbest", ".conllu")], _lists),
     "text": Format(".txt", lambda: [b"They saw stars .\n\nA dog barks\n"], lambda path: list(read_text(path))),
     "rules": Format(".yaml", _rules, read_rules),
     "constraints": Format(".yaml", _constraints, read_constraints),
     "vectors": Format(".vec", _vectors, lambda path: read_vectors(path, max_vectors=100)),
-    "history": Format(".csv", lambda: [(V1 / "run" / "metrics.csv").read_bytes()], read_csv),
+    "history": Format(".csv", lambda: [(trained_run() / "metrics.csv").read_bytes()], read_csv),
     "manifest": Format(".jsonl", _manifests, read_manifest),
     "config": Format(".yaml", _configs, _config, names_file=False),
     "config of a model": _model("config.json"),

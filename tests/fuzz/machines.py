@@ -9,13 +9,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-import yaml
+from helpers.tiny_runs import write_tiny_config
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from safetensors.torch import load_file
 from torch import Tensor
 
-from fuzz.files import SENTENCE, V1, told_of
+from fuzz.files import SENTENCE, told_of
 from fuzz.mutations import Mutation, mutated, mutations
 from treeparse.data.files import open_input
 from treeparse.data.folders import atomic_folder
@@ -26,7 +26,7 @@ from treeparse.training.loop.module import ParserModule
 from treeparse.training.release import export_model
 from treeparse.training.state.run_directory import RunDirectory
 
-EPOCHS, BATCHES = 2, 8
+EPOCHS, BATCHES, BATCH_WORDS = 2, 8, 30
 NAMES = ("a.txt", "b.txt.gz", "c")
 
 
@@ -171,13 +171,8 @@ def unbroken() -> dict[str, Tensor]:
 
 def config_in(folder: Path) -> TrainConfig:
     """A tiny run in a folder."""
-    settings: dict[str, Any] = yaml.safe_load((V1 / "run" / "config.yaml").read_text(encoding="utf-8"))
-    settings["output"] = str(folder / "run")
-    settings["data"] |= {name: str(V1 / f"{name}.conllu") for name in ("train", "dev")}
-    settings["optimization"] |= {"epochs": EPOCHS}
-    path = folder / "config.yaml"
-    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    return load_config(path)
+    options = ["--optimization.epochs", str(EPOCHS), "--data.batch_words", str(BATCH_WORDS)]
+    return load_config(write_tiny_config(folder), options)
 
 
 @contextmanager

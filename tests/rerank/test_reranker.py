@@ -66,10 +66,8 @@ def changed(folder: Path, **values: object) -> None:
 
 
 def test_settings_that_are_not_known(copy: Path) -> None:
-    from treeparse.version import installed_version
-
     changed(copy, colour="blue")
-    with pytest.raises(TreeparseError, match=f"not known: colour. It was written by treeparse {installed_version()}"):
+    with pytest.raises(TreeparseError, match="missing or unknown: colour"):
         Reranker.from_pretrained(copy)
     changed(copy, colour=..., reranker="oracle")
     with pytest.raises(TreeparseError, match=r"Unknown reranker 'oracle'\. Kinds: global, neural"):
@@ -134,5 +132,5 @@ def test_folders_of_something_else(tmp_path: Path) -> None:
     with pytest.raises(TreeparseError, match="is the folder of a parser, not of a reranker"):
         Reranker.from_pretrained(tmp_path / "parser")
     made("global").save_pretrained(tmp_path / "reranker")
-    with pytest.raises(TreeparseError, match="missing or not known"):
+    with pytest.raises(TreeparseError, match="missing or unknown"):
         Parser.from_pretrained(tmp_path / "reranker")

@@ -1,5 +1,6 @@
 """The best epoch's model can be had from a run at any time, and a run ends with that of its best epoch all the same."""
 
+import json
 import os
 import shutil
 import signal
@@ -70,6 +71,13 @@ def stop_in(patch: pytest.MonkeyPatch, epoch: int) -> None:
         step(self, share, number)
 
     patch.setattr(ParserModule, "training_step", stopping)
+
+
+def test_a_run_of_another_format_is_refused(copied: RunDirectory) -> None:
+    values = json.loads(copied.parser.read_bytes())
+    copied.parser.write_text(json.dumps(values | {"format": 99, "treeparse": "9.8.7"}), encoding="utf-8")
+    with pytest.raises(TreeparseError, match=r"parser\.json is of format 99.* install treeparse 9\.8\.7"):
+        copied.read_parser()
 
 
 def test_a_run_that_was_killed_gives_its_parser(tiny_config: Path, tmp_path: Path, forks: Forks) -> None:

@@ -9,7 +9,6 @@ from treeparse.errors import TreeparseError
 from treeparse.linear import templates
 from treeparse.names import Decoder, TreeKind, decoder_named
 from treeparse.nn.config import BiLSTMConfig, EncoderConfig, TransformerConfig, check_counts, check_rates
-from treeparse.upgrades import added_setting
 
 # The settings of the package's encoders, by their ``type``.
 ENCODERS: Mapping[str, type[EncoderConfig]] = {"bilstm": BiLSTMConfig, "transformer": TransformerConfig}
@@ -159,14 +158,14 @@ class ParserConfig:
     label_size: int = 64
     dropout: float = 0.33
     single_root: bool = True
-    trees: TreeKind = added_setting("nonprojective", before="nonprojective")
-    decoder: Decoder = added_setting("best", before="nonprojective")
-    tags: TagWeights = added_setting(TagWeights(), before=TagWeights())
-    temperature: float = added_setting(1.0, before=1.0)
-    label_temperature: float | None = added_setting(None, before=None)
-    scorer: ScorerConfig = added_setting(BiaffineConfig(), before=BiaffineConfig())
-    part_size: int = added_setting(64, before=64)
-    prune_below: float = added_setting(0.0, before=0.0)
+    trees: TreeKind = "nonprojective"
+    decoder: Decoder = "best"
+    tags: TagWeights = field(default_factory=TagWeights)
+    temperature: float = 1.0
+    label_temperature: float | None = None
+    scorer: ScorerConfig = field(default_factory=BiaffineConfig)
+    part_size: int = 64
+    prune_below: float = 0.0
 
     def __post_init__(self) -> None:
         check_counts(self, "arc_size", "label_size", "part_size", section="")

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.names import TAGS, Tag
-from treeparse.upgrades import added_setting
 
 SIZES = ("word_size", "vector_size", "char_size", "char_filters", "tag_size", "hidden_size")
 LARGEST = 10**9
@@ -63,7 +62,7 @@ class BiLSTMConfig(EncoderConfig):
     word_dropout: float = 0.2
     embedding_dropout: float = 0.33
     dropout: float = 0.33
-    recurrent_dropout: float = added_setting(0.0, before=0.0)
+    recurrent_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         _check_spelling_and_tags(self)
@@ -130,16 +129,16 @@ class TransformerConfig(EncoderConfig):
     gradient_checkpointing: bool = False
     hidden_size: int = 0
     layers: int = 1
-    lora_rank: int = added_setting(0, before=0)
-    lora_alpha: float = added_setting(16.0, before=16.0)
-    lora_dropout: float = added_setting(0.0, before=0.0)
-    lora_targets: tuple[str, ...] = added_setting((), before=())
-    char_filters: int = added_setting(0, before=0)
-    char_size: int = added_setting(50, before=50)
-    char_widths: tuple[int, ...] = added_setting((2, 3, 4, 5), before=(2, 3, 4, 5))
-    tags: tuple[Tag, ...] = added_setting((), before=())
-    tag_size: int = added_setting(50, before=50)
-    min_count: int = added_setting(2, before=2)
+    lora_rank: int = 0
+    lora_alpha: float = 16.0
+    lora_dropout: float = 0.0
+    lora_targets: tuple[str, ...] = ()
+    char_filters: int = 0
+    char_size: int = 50
+    char_widths: tuple[int, ...] = (2, 3, 4, 5)
+    tags: tuple[Tag, ...] = ()
+    tag_size: int = 50
+    min_count: int = 2
 
     def __post_init__(self) -> None:
         check_counts(self, "window", "overlap", "hidden_size", "lora_rank", least=0)

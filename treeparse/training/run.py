@@ -40,10 +40,9 @@ from treeparse.training.settings.reading import build_objective
 from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
 from treeparse.training.settings.step_memory import fit_batches_in_memory
 from treeparse.training.state.history import EpochRecord, best_record, clock
-from treeparse.training.state.identity import check_identity, run_identity, with_values_of_before
+from treeparse.training.state.identity import check_identity, run_identity
 from treeparse.training.state.provenance import Provenance
 from treeparse.training.state.run_directory import RunDirectory, RunState
-from treeparse.upgrades import upgraded_settings
 
 AHEAD = 2
 
@@ -98,7 +97,7 @@ def _train_neural(
     config: TrainConfig, run: RunDirectory, processes: Processes, console: Console, *, resume: bool
 ) -> Sequence[EpochRecord]:
     def begun() -> tuple[Training, RunState | None]:
-        state = _state_to_resume(run, config) if resume else None
+        state = run.read_state() if resume else None
         training = _prepare(config, run, state, processes, console)
         if processes.is_first:
             _begin(run, training.config, training.module.parser, training.data.train_data.sentences, resume=resume)
@@ -109,22 +108,10 @@ def _train_neural(
 
 
 def _train_linear(config: TrainConfig, run: RunDirectory, console: Console, *, resume: bool) -> Sequence[EpochRecord]:
-    state = _state_to_resume(run, config) if resume else None
+    state = run.read_state() if resume else None
     training = _prepare_linear(config, state, console)
     _begin(run, training.config, training.parser, training.train, resume=resume)
     return fit_linear(training, run, state, console)
-
-
-def _state_to_resume(run: RunDirectory, config: TrainConfig) -> RunState | None:
-    """Return the state of a run, with the present names and all of the present settings; None before the first epoch.
-
-    Settings that are newer than the run have the value of its time.
-    """
-    state = run.read_state()
-    if state is None:
-        return None
-    settings = with_values_of_before(upgraded_settings(state.identity["settings"]), config)
-    return replace(state, identity={**state.identity, "settings": settings})
 
 
 def _prepare(

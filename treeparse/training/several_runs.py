@@ -8,7 +8,6 @@ from typing import Any
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
-from treeparse.upgrades import upgraded_settings
 
 
 def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceable: Collection[str] = ()) -> None:
@@ -19,13 +18,13 @@ def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceabl
 
     Args:
         path: the file.
-        settings: plain data. Settings that the file lacks are not compared, because later versions added them.
+        settings: plain data.
         what: the purpose of the runs in messages: "cross-parsing".
         replaceable: settings that may change, because nothing in the folder depends on them yet.
     """
     if path.is_file():
-        recorded = upgraded_settings(_read(path))
-        differing = [name for name in settings if name in recorded and recorded[name] != settings[name]]
+        recorded = _read(path)
+        differing = [name for name in settings if recorded.get(name) != settings[name]]
         if fixed := [name for name in differing if name not in replaceable]:
             raise TreeparseError(
                 f"{what.capitalize()} with other settings was begun in {path.parent}, {', '.join(fixed)} differ: name "

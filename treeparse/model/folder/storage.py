@@ -2,14 +2,13 @@
 
 The ``digests`` in the config are those of the other two files; they detect damage. The config may be edited.
 
-Every later version can load a folder. Settings that a later version added get the values that the folder was made with
-(`treeparse.upgrades.added_setting`). The tables of `treeparse.upgrades` describe all other changes.
+The config holds every setting and the number of the format. A folder of another format is refused, so that a change of
+what the files hold raises ``FORMAT``.
 """
 
 import hashlib
 import json
 import math
-import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -32,9 +31,9 @@ from treeparse.model.encoders.own import OwnEncoderConfig
 from treeparse.model.folder.files import CONFIG, VOCABULARY, WEIGHTS, check_model_files
 from treeparse.model.scorers.own import OwnScorerConfig
 from treeparse.nn import EncoderConfig
-from treeparse.upgrades import FORMAT, UPGRADES, upgraded_settings, values_of_before
 from treeparse.version import installed_version
 
+FORMAT = 1  # of the JSON files in model folders and runs
 DIGESTED = (VOCABULARY, WEIGHTS)
 # Settings of several classes: the classes by ``type``, the default ``type``, and the class of a custom ``class_path``.
 PARTS: Mapping[type, tuple[Mapping[str, type], str, type]] = {
@@ -75,38 +74,30 @@ def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], d
     folder = Path(directory)
     check_model_files(folder)
     try:
-        config = upgraded(_read_mapping(folder / CONFIG), str(folder / CONFIG))
+        config = without_header(_read_mapping(folder / CONFIG), str(folder / CONFIG))
         _check_digests(folder, config.pop("digests", None))
         return config, _read_mapping(folder / VOCABULARY), _read_weights(folder / WEIGHTS)
     except OSError as error:
         raise TreeparseError(f"The model in {directory} cannot be read: {error}.") from error
 
 
-def upgraded(config: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return a config of any earlier format in the current one, without the number of the format."""
-    number = config.pop("format", None)
-    if type(number) is not int or not (number == FORMAT or number in UPGRADES):
-        known = ", ".join(map(str, sorted({*UPGRADES, FORMAT})))
+def without_header(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the settings of a file without its `file_header`; raise if the file is of another format."""
+    if data.get("format") != FORMAT:
         raise TreeparseError(
-            f"{where} is of another format ({json.dumps(number):.20}) than this version, treeparse "
-            f"{installed_version()}, reads ({known}): it was written by {file_writer(config)}, install that one."
+            f"{where} is of format {json.dumps(data.get('format')):.20}, but treeparse {installed_version()} reads "
+            f"format {FORMAT} alone: install {file_writer(data)}, which wrote it, or train the model again."
         )
-    for earlier in range(number, FORMAT):
-        config = UPGRADES[earlier](config)
-    return upgraded_settings(config, "model.")
+    return {name: value for name, value in data.items() if name not in ("format", VERSION)}
 
 
 def file_writer(header: Mapping[Any, Any]) -> str:
-    """Describe the version that wrote a file, from its `file_header`."""
-    version = header.get(VERSION)
-    if version is None:
-        return "an early version of treeparse"
-    is_one = isinstance(version, str) and re.fullmatch(r"[\w.+-]{1,40}", version)
-    return f"treeparse {version}" if is_one else "an unknown version of treeparse"
+    """Return the version that wrote a file, from its `file_header`."""
+    return f"treeparse {header.get(VERSION, 'of an unknown version')!s:.40}"
 
 
 def _check_digests(folder: Path, digests: Any) -> None:
-    """Raise if a file is not the one that was saved; models of early versions have no digests to check."""
+    """Raise if a file is not the one that was saved; without digests, none is checked."""
     if digests is None:
         return
     if not isinstance(digests, dict) or digests.keys() != set(DIGESTED):
@@ -141,50 +132,38 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 def from_plain(kind: type[T], data: Any, where: str) -> T:
     """Build the frozen dataclass ``kind`` from JSON data, with nested dataclasses.
 
-    Missing settings that a later version added get the values of earlier versions. Errors name the version in ``data``.
-
     Raises:
         TreeparseError: starting with ``where``, if a setting is missing, unknown, or of a wrong type or value.
     """
     if not isinstance(data, dict):
         raise TreeparseError(f"{where} should hold a mapping with the settings of {kind.__name__}, but holds {data!r}.")
-    writer = file_writer(data)
-    return _from_mapping(kind, {name: value for name, value in data.items() if name != VERSION}, where, writer)
-
-
-def _from_mapping(kind: type[T], data: Mapping[str, Any], where: str, writer: str) -> T:
     types = get_type_hints(kind)
-    before = {name: value for name, value in values_of_before(kind).items() if name not in data}
-    given = {*before, *data}
-    wanted = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    if wanted != given:
-        odd = ", ".join(sorted(wanted ^ given))
-        later = "" if wanted > given else "; if that is a later version, install it"
+    if odd := sorted({field.name for field in fields(kind)} ^ data.keys()):  # type: ignore[arg-type]
         raise TreeparseError(
-            f"{where} does not fit this version, treeparse {installed_version()}: these settings are missing or not "
-            f"known: {odd}. It was written by {writer}{later}."
+            f"{where} does not fit {kind.__name__}: these settings are missing or unknown: {', '.join(odd)}. Restore "
+            "the file as it was written."
         )
-    values = {name: _convert(types[name], value, f"{where}, {name}", writer) for name, value in data.items()}
+    values = {name: _convert(types[name], value, f"{where}, {name}") for name, value in data.items()}
     try:
-        return kind(**before, **values)
+        return kind(**values)
     except TreeparseError as error:  # of a value out of its range
         raise TreeparseError(f"{where}: {error}") from error
 
 
-def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
+def _convert(kind: Any, value: Any, where: str) -> Any:
     """Convert a JSON value to a field's type; raise if it has another type."""
     if is_dataclass(kind):
         if not isinstance(value, dict):
             raise TreeparseError(f"{where} must be a mapping of settings, got {value!r:.100}.")
-        settings: Any = _settings_class(kind, value, where, writer) if kind in PARTS else kind
-        return _from_mapping(settings, value, where, writer)
+        settings: Any = _settings_class(kind, value, where) if kind in PARTS else kind
+        return from_plain(settings, value, where)
     may_be_null = NoneType in get_args(kind)
     if may_be_null and value is None:
         return None
     if may_be_null:
         [kind] = (each for each in get_args(kind) if each is not NoneType)
     if get_origin(kind) is tuple and isinstance(value, list):
-        return tuple(_convert(get_args(kind)[0], item, where, writer) for item in value)
+        return tuple(_convert(get_args(kind)[0], item, where) for item in value)
     if get_origin(kind) is Literal:
         expected, fits = " or ".join(map(json.dumps, get_args(kind))), value in get_args(kind)
     elif get_origin(kind) is Mapping:
@@ -199,7 +178,7 @@ def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
     return value
 
 
-def _settings_class(kind: Any, data: Mapping[str, Any], where: str, writer: str) -> type:
+def _settings_class(kind: Any, data: Mapping[str, Any], where: str) -> type:
     """Return the class of the settings of an encoder or a scorer."""
     classes, default, custom = PARTS[kind]
     if "class_path" in data:
@@ -207,9 +186,7 @@ def _settings_class(kind: Any, data: Mapping[str, Any], where: str, writer: str)
     name = data.get("type", default)
     if not isinstance(name, str) or name not in classes:
         known = " or ".join(map(json.dumps, classes))
-        raise TreeparseError(
-            f"{where}, type must be {known}, got {json.dumps(name):.100}: the file was written by {writer}."
-        )
+        raise TreeparseError(f"{where}, type must be {known}, got {json.dumps(name):.100}.")
     return classes[name]
 
 

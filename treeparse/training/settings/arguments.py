@@ -12,7 +12,6 @@ from jsonargparse import Namespace, get_loader, set_loader
 
 from treeparse.data.yaml import LONGEST, OutOfBoundsError, check_yaml
 from treeparse.errors import TreeparseError
-from treeparse.upgrades import SETTING_KEYS, present_class_paths, upgraded_settings
 
 HELP = "treeparse train --help-config lists all settings"
 FILES = ("data.train", "data.dev", "data.unlabelled")  # options that take several values, separated by spaces
@@ -49,13 +48,12 @@ class Option(NamedTuple):
 
 
 def read_options(texts: Sequence[str]) -> list[Option]:
-    """Divide dotted options into names and values, with the present names of settings and of the package's classes."""
+    """Divide dotted options into names and values."""
     options: list[Option] = []
-    for text in map(present_class_paths, texts):
+    for text in texts:
         if text.startswith("--"):
             name, equals, value = text.removeprefix("--").partition("=")
-            key = name.removesuffix("+")
-            options.append(Option(SETTING_KEYS.get(key, key) + name.removeprefix(key), [value] if equals else []))
+            options.append(Option(name, [value] if equals else []))
         elif options:
             options[-1].values.append(text)
         else:
@@ -121,7 +119,7 @@ class Keys:
 
 
 def file_settings(path: str | Path) -> dict[Any, Any]:
-    """Read the settings of a file, with the present names of settings and of the package's classes.
+    """Read the settings of a file.
 
     Raises:
         TreeparseError: the file does not exist or holds no settings.
@@ -137,7 +135,7 @@ def file_settings(path: str | Path) -> dict[Any, Any]:
         raise TreeparseError(f"{path} is no config file: it is not text in UTF-8.") from error
     if not isinstance(settings, dict):
         raise TreeparseError(f"{path} is no config file: it holds no settings, such as 'output: runs/mine'.")
-    return upgraded_settings(settings)
+    return settings
 
 
 def file_arguments(settings: Mapping[Any, Any], keys: Keys) -> list[str]:

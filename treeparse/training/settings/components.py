@@ -124,15 +124,10 @@ def are_shipped(names: Names) -> bool:
     return all(name in component.kinds for component, name in zip(COMPONENTS, names, strict=True))
 
 
-def component_settings(names: Names) -> dict[str, Any]:
-    """Return the class of the settings of each component of the package, by the settings' key."""
-    named = zip(COMPONENTS, names, strict=True)
-    return {component.key: component.kinds[name] for component, name in named if name in component.kinds}
-
-
 def list_settings(names: Names) -> list[str]:
-    """Return the keys of the components' settings that hold several values."""
-    hints = {key: get_type_hints(kind) for key, kind in component_settings(names).items()}
+    """Return the keys of the settings of the package's components that hold several values."""
+    named = zip(COMPONENTS, names, strict=True)
+    hints = {each.key: get_type_hints(each.kinds[name]) for each, name in named if name in each.kinds}
     return [f"{key}.{setting}" for key in hints for setting, hint in hints[key].items() if get_origin(hint) is tuple]
 
 

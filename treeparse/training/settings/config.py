@@ -13,7 +13,6 @@ from treeparse.errors import TreeparseError
 from treeparse.model.config import LinearConfig, ParserConfig
 from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule, Strategy, TrainingPrecision, device_named
 from treeparse.nn.config import TransformerConfig
-from treeparse.upgrades import added_setting
 
 Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
 SEEDS = 2**63
@@ -99,24 +98,24 @@ class DataConfig:
 
     train: list[str] | str
     dev: list[str] | str | None = None
-    dev_share: float = added_setting(0.0, before=0.0)
+    dev_share: float = 0.0
     batch_words: int | Auto = "auto"
     batch_squared: int | None = 40000
     workers: int = 0
     start_method: Literal["fork", "spawn", "forkserver"] | None = None
     vectors: str | None = None
     max_vectors: int | None = None
-    only_seen_vectors: bool = added_setting(False, before=False)
-    cache: str | None = added_setting(None, before=None)
-    cache_dtype: CacheDtype = added_setting("float16", before="float16")
+    only_seen_vectors: bool = False
+    cache: str | None = None
+    cache_dtype: CacheDtype = "float16"
     skip_invalid: bool = False
-    partial: bool = added_setting(False, before=False)
-    temperature: float | None = added_setting(None, before=None)
-    unlabelled: list[str] | str | None = added_setting(None, before=None)
-    unlabelled_ratio: float = added_setting(1.0, before=1.0)
-    unlabelled_max_words: int = added_setting(100, before=100)
-    mixing: Mixing = added_setting("together", before="together")
-    memory: float | None = added_setting(None, before=None)
+    partial: bool = False
+    temperature: float | None = None
+    unlabelled: list[str] | str | None = None
+    unlabelled_ratio: float = 1.0
+    unlabelled_max_words: int = 100
+    mixing: Mixing = "together"
+    memory: float | None = None
 
     def __post_init__(self) -> None:
         _check_numbers("data", self)
@@ -170,7 +169,7 @@ class OptimizationConfig:
 
     epochs: int | Auto = "auto"
     steps: int | Auto = "auto"
-    dev_every: int | Auto = added_setting("auto", before=1)
+    dev_every: int | Auto = "auto"
     learning_rate: float = 2e-3
     betas: tuple[float, float] = (0.9, 0.95)
     eps: float = 1e-8
@@ -240,10 +239,10 @@ class TrainerConfig:
 
     device: str = "auto"
     precision: TrainingPrecision | Auto = "auto"
-    devices: int = added_setting(1, before=1)
-    nodes: int = added_setting(1, before=1)
-    strategy: Strategy = added_setting("ddp_find_unused_parameters_true", before="ddp_find_unused_parameters_true")
-    accumulate: int = added_setting(1, before=1)
+    devices: int = 1
+    nodes: int = 1
+    strategy: Strategy = "ddp_find_unused_parameters_true"
+    accumulate: int = 1
 
     def __post_init__(self) -> None:
         _check_numbers("trainer", self)
@@ -294,7 +293,7 @@ class TrainConfig:
     objective: Mapping[str, Any] = field(default_factory=lambda: {"class_path": DEFAULT_OBJECTIVE})
     optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
-    learning: LinearLearningConfig = added_setting(LinearLearningConfig(), before=LinearLearningConfig())
+    learning: LinearLearningConfig = field(default_factory=LinearLearningConfig)
 
     @property
     def is_linear(self) -> bool:

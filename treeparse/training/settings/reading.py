@@ -4,7 +4,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,11 +35,9 @@ from treeparse.training.settings.components import (
     Names,
     are_shipped,
     chosen_components,
-    component_settings,
     list_settings,
 )
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
-from treeparse.upgrades import upgraded_settings, values_of_before
 from treeparse.user_code import check_module, import_code
 
 if TYPE_CHECKING:
@@ -68,8 +67,7 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
     Args:
         path: the config file; None for options alone.
         options: dotted options.
-        of_run: whether a run wrote the file, with all its settings. Settings that it lacks are newer than the run and
-            get the value of that time instead of the default.
+        of_run: whether a run wrote the file. An option for epochs or steps then replaces this one alone.
 
     Raises:
         TreeparseError: a key is unknown, a value has a wrong type or is missing, the file is no YAML, or the model is
@@ -112,7 +110,7 @@ def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_ru
         objective_options = [option for option in every if option.key.partition(".")[0] == "objective"]
         others = [option for option in every if option not in objective_options]
         objective = {name: settings.pop(name) for name in ("objective",) if name in settings}
-        parser, keys = (_cached_parser if are_shipped(names) else _parser_and_keys)(names, of_run)
+        parser, keys = (_cached_parser if are_shipped(names) else _parser_and_keys)(names)
         objective_arguments = file_arguments(objective, keys) + option_arguments(objective_options, keys)
         values = parser.instantiate(parser.parse_args(file_arguments(settings, keys) + option_arguments(others, keys)))
         model = values.model.as_dict()
@@ -198,7 +196,8 @@ def build_objective(settings: Mapping[str, Any]) -> "Objective":
     """Build the objective that ``class_path`` and ``init_args`` name; raise for any other class."""
     parser = _objective_parser()
     with _faults_as_sentences(None):
-        return parser.instantiate(parser.parse_object({"objective": upgraded_settings(settings)})).objective
+        # A copy, because jsonargparse changes nested settings in place.
+        return parser.instantiate(parser.parse_object({"objective": deepcopy(dict(settings))})).objective
 
 
 def describe_settings(options: Sequence[str] = ()) -> str:
@@ -234,7 +233,7 @@ def _shown(flat: Mapping[str, Any], key: str) -> str:
     return json.dumps(flat[key], ensure_ascii=False) if key in flat else "absent"
 
 
-def _build_parser(names: Names, of_run: bool = False) -> ArgumentParser:
+def _build_parser(names: Names) -> ArgumentParser:
     """Build a parser of all settings but the objective's, because those load torch."""
     parser = ArgumentParser(
         prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False, parser_mode=MODE
@@ -250,17 +249,11 @@ def _build_parser(names: Names, of_run: bool = False) -> ArgumentParser:
     for name in ("optimization", "trainer"):
         parser.add_class_arguments(SECTIONS[name], name)
     parser.add_class_arguments(LinearLearningConfig, "learning")
-    if of_run:
-        kinds = {**SECTIONS, "learning": LinearLearningConfig, "model": ParserConfig, **component_settings(names)}
-        before = {key: values_of_before(kind) for key, kind in kinds.items()}
-        for component in COMPONENTS:
-            before["model"].pop(component.name, None)  # the defaults of its own arguments hold
-        parser.set_defaults(flattened(json.loads(json.dumps(before, default=asdict))))
     return parser
 
 
-def _parser_and_keys(names: Names, of_run: bool) -> tuple[ArgumentParser, Keys]:
-    parser = _build_parser(names, of_run)
+def _parser_and_keys(names: Names) -> tuple[ArgumentParser, Keys]:
+    parser = _build_parser(names)
     return parser, Keys(parser.get_defaults(), list_settings(names))
 
 

@@ -1,11 +1,9 @@
 """The identity of a run: the settings and digests that its outcome depends on, compared at resumption."""
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 from treeparse.training.settings.config import ResolvedConfig
 from treeparse.training.settings.reading import differing_settings
-from treeparse.upgrades import values_of_before
 
 # Settings that change no bit of the outcome: a run may resume with other values.
 FREE_SETTINGS = {
@@ -48,26 +45,19 @@ def _binding(settings: dict[str, Any]) -> dict[str, Any]:
     """Remove the free settings; replace the folder of the cache by whether there is one, and devices by batches."""
     for section, names in FREE_SETTINGS.items():
         for name in names:
-            (settings[section] if section else settings).pop(name, None)
+            del (settings[section] if section else settings)[name]
     data = settings["data"]  # cached vectors are rounded, whatever the folder
-    data["cache"] = bool(data.get("cache"))
+    data["cache"] = bool(data["cache"])
     trainer = settings["trainer"]
-    batches = math.prod(trainer.pop(name, 1) for name in STEP_SETTINGS)
-    trainer.setdefault("batches_per_step", batches)
+    trainer["batches_per_step"] = math.prod(trainer.pop(name) for name in STEP_SETTINGS)
     return settings
 
 
 def _digest(items: Sequence[object]) -> str:
     digest = hashlib.sha256()
     for item in items:
-        digest.update(_written(item).encode() + b"\n")
+        digest.update(repr(item).encode() + b"\n")
     return digest.hexdigest()
-
-
-def _written(item: object) -> str:
-    """Return an item as earlier versions wrote it: a sentence shows later fields only if they have a value."""
-    text = repr(item)
-    return text.removesuffix(", allowed=None)") + ")" if isinstance(item, Sentence) and item.allowed is None else text
 
 
 def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
@@ -76,13 +66,11 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
     The patience may change, and with a constant learning rate or a linear model the number of epochs too, because past
     steps are then the same under the new settings.
     """
-    earlier, settings = _binding(deepcopy(dict(before["settings"]))), deepcopy(dict(now["settings"]))
+    earlier, settings = before["settings"], deepcopy(dict(now["settings"]))
     constant = settings["optimization"]["schedule"] == "constant"
     for name in ("patience", "epochs") if constant else ("patience",):
         settings["optimization"][name] = earlier["optimization"].get(name)
-    if "learning" not in settings:  # a neural model has none
-        earlier.pop("learning", None)
-    else:  # the steps of a linear model do not depend on their number
+    if "learning" in settings:  # the steps of a linear model do not depend on their number
         settings["learning"] |= {name: earlier.get("learning", {}).get(name) for name in ("epochs", "patience")}
     problems = differing_settings(earlier, settings)
     only_budget = [problem.split()[0] for problem in problems] == ["optimization.epochs"]
@@ -102,17 +90,3 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
             f"The run in {path} cannot resume with other settings or data: {'; '.join(problems)}. "
             "Resume it with its own, or start another run under another --output."
         )
-
-
-def with_values_of_before(settings: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """Add the settings that are newer than a run, with the values of its time.
-
-    Args:
-        settings: the settings of the run, or a section of them, as plain data.
-        config: the present settings, or the same section of them.
-    """
-    nested = {name: value for name, value in vars(config).items() if is_dataclass(value)}
-    before = json.dumps(values_of_before(config), default=asdict)
-    full = json.loads(before) | settings  # with lists for tuples, as in settings
-    sections = {name: full[name] for name in nested if isinstance(full.get(name), Mapping)}
-    return full | {name: with_values_of_before(values, nested[name]) for name, values in sections.items()}

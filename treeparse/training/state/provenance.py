@@ -14,9 +14,8 @@ import torch
 from treeparse.batch import pick_device
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
-from treeparse.model.folder.storage import file_header, from_plain, upgraded
+from treeparse.model.folder.storage import file_header, from_plain, without_header
 from treeparse.sentence import Sentence
-from treeparse.upgrades import added_setting
 from treeparse.version import installed_version
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -54,7 +53,7 @@ class Provenance:
     device: str
     threads: int
     versions: Mapping[str, str]
-    example: tuple[str, ...] = added_setting((), before=())
+    example: tuple[str, ...]
 
     @classmethod
     def of(cls, files: Sequence[str | Path], sentences: Sequence[Sentence], device: str | None) -> Self:
@@ -88,7 +87,7 @@ class Provenance:
             data = from_json(text)
         except ValueError as error:
             raise TreeparseError(f"{where} is damaged ({error}): remove it, and the card does without.") from error
-        return from_plain(cls, upgraded(data, where) if isinstance(data, dict) else data, where)
+        return from_plain(cls, without_header(data, where) if isinstance(data, dict) else data, where)
 
 
 def everyday_sentence(sentences: Sequence[Sentence]) -> tuple[str, ...]:

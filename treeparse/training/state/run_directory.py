@@ -24,7 +24,7 @@ from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.folder.files import RUN_CHECKPOINTS, RUN_MODEL
-from treeparse.model.folder.storage import file_header, from_plain, upgraded
+from treeparse.model.folder.storage import file_header, from_plain, without_header
 from treeparse.model.scorers import scorer_kind
 from treeparse.training.state.history import EpochRecord, best_record, write_csv
 from treeparse.training.state.provenance import Provenance
@@ -72,7 +72,7 @@ class RunDirectory:
             atomic_write(self.provenance, provenance.to_json())
 
     def read_provenance(self) -> Provenance | None:
-        """Read the provenance of the run's model; None for runs of versions that did not write it."""
+        """Read the provenance of the run's model; None if its file is missing."""
         if not self.provenance.exists():
             return None
         return Provenance.from_json(self.provenance.read_text(encoding="utf-8", errors="replace"), str(self.provenance))
@@ -86,15 +86,11 @@ class RunDirectory:
         """Build the parser, with arbitrary weights."""
         if not self.parser.exists():
             raise TreeparseError(
-                f"{self.parser} is missing, as in runs of earlier versions: "
-                f"treeparse train --resume {self.path} writes it, and the model at its end."
+                f"{self.parser} is missing: treeparse train --resume {self.path} writes it, and the model at its end."
             )
         try:
-            values = from_json(self.parser.read_bytes())
-            # The first runs wrote no header; what they wrote is of the first format.
-            header = {"format": 1} | {name: values[name] for name in file_header() if name in values}
-            where = f"{self.parser}, config"
-            config = from_plain(ParserConfig, upgraded({**values["config"], **header}, where), where)
+            values = without_header(from_json(self.parser.read_bytes()), str(self.parser))
+            config = from_plain(ParserConfig, values["config"], f"{self.parser}, config")
             return Parser(config, Indexer.from_json(values["vocabulary"], scorer_kind(config).restored))
         except TreeparseError:
             raise
