@@ -24,8 +24,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model import OwnEncoder, OwnEncoderConfig, Parser, ParserConfig, encoders
 from treeparse.model.config import ENCODERS
 from treeparse.model.encoders import encoder_kind
-from treeparse.model.encoders.kind import EncoderKind, EncoderSize
-from treeparse.model.scorers import scorer_kind
+from treeparse.model.encoders.kind import EncoderKind
 from treeparse.nn import BiLSTMConfig, Encoder, EncoderConfig
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
@@ -121,9 +120,6 @@ class Length(EncoderKind[LengthConfig]):
     def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
         nn.init.constant_(module.get_parameter("table.weight"), 7.0)
 
-    def size(self, features: Features | None) -> EncoderSize:
-        return EncoderSize(4 * (self.config.longest + 1), 4)
-
     def continuing(self, earlier: LengthConfig) -> LengthConfig:
         return replace(self.config, revision=earlier.revision)
 
@@ -146,7 +142,6 @@ def test_a_kind_of_another_sort(tmp_path: Path) -> None:
     assert parser.config.encoder == LengthConfig(longest=3, revision="abc")  # completed by what was built
     table = parser.get_parameter("scorer.encoder.table.weight")
     assert table.shape == (4, 4) and (table == 7).all()
-    assert scorer_kind(parser.config).size(parser.indexer) == sum(p.numel() for p in parser.parameters())
     nn.init.constant_(table, 8.0)
     parser.save_pretrained(tmp_path / "model")
     loaded = Parser.from_pretrained(tmp_path / "model")
@@ -194,7 +189,6 @@ def test_an_encoder_of_ones_own_is_built_saved_and_loaded(tmp_path: Path) -> Non
     torch.manual_seed(1)
     parser = Parser.build(own(size=6, min_count=1), TRAIN).eval()
     assert isinstance(parser_encoder(parser), own_encoder.Windows)
-    assert scorer_kind(parser.config).size(parser.indexer) == sum(p.numel() for p in parser.parameters())
     for parameter in parser.parameters():
         nn.init.normal_(parameter)
     parser.save_pretrained(tmp_path / "model")
@@ -341,18 +335,6 @@ def test_classes_that_no_model_can_have(monkeypatch: pytest.MonkeyPatch) -> None
         Parser.build(ParserConfig(config), TRAIN)
     with pytest.raises(TreeparseError, match="Windows reads no pretrained vectors"):
         Parser.build(own(), TRAIN, WordVectors(("a",), torch.ones(1, 2)))
-
-
-def test_ones_own_encoder_beyond_the_machine_names_its_setting() -> None:
-    with pytest.raises(TreeparseError, match=r"this machine has .* GB: lower encoder.init_args.size \(10000000\)\.$"):
-        Parser.build(own(size=10**7), TRAIN)
-
-
-def test_counting_weights_leaves_the_generator_alone() -> None:
-    parser = Parser.build(own(), TRAIN)
-    state = torch.get_rng_state()
-    scorer_kind(parser.config).size(parser.indexer)
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_a_class_without_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

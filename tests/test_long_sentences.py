@@ -11,6 +11,7 @@ from helpers.parsers import CONFIG, random_parser
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
 from treeparse.errors import TreeparseError
+from treeparse.model.inference import parsing
 
 JOBS = ("parse", "minimum_risk", "kbest", "sample")
 
@@ -89,3 +90,13 @@ def test_a_sentence_too_long_for_the_memory_is_refused_at_once(
         assert main(["predict", *options, "-o", str(output), *more]) == 0
         assert len([*read_conllu(output)]) == 2
         output.unlink()
+
+
+def test_the_memory_is_that_of_the_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = random_parser()
+    monkeypatch.setattr(parsing, "CONTAINER_LIMITS", (str(tmp_path / "memory.max"), str(tmp_path / "absent")))
+    (tmp_path / "memory.max").write_text("max\n")
+    assert parser.parse([["a"] * 200])
+    (tmp_path / "memory.max").write_text("1048576\n")
+    with pytest.raises(TreeparseError, match="it has 200 words"):
+        parser.parse([["a"] * 200])

@@ -11,7 +11,6 @@ from torch.nn import functional
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser, ParserConfig
-from treeparse.model.scorers import scorer_kind
 from treeparse.model.tagging import Tagging, TagWeights, shared_tags
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
@@ -126,11 +125,6 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     (tmp_path / "model" / "config.json").write_text(text.replace('"feats": 0.5', '"feats": 0.0'), encoding="utf-8")
     with pytest.raises(TreeparseError, match=r"weights of the tags upos, but there are vocabularies of upos, feats\."):
         Parser.from_pretrained(tmp_path / "model")
-
-
-def test_the_number_of_weights() -> None:
-    parser = tagger()
-    assert scorer_kind(parser.config).size(parser.indexer) == sum(p.numel() for p in parser.parameters())
 
 
 def test_weights_of_tags() -> None:

@@ -25,7 +25,6 @@ def test_the_bar_moves_within_an_epoch(tiny_config: Path, columns: int, monkeypa
     [
         ("load_treebanks", "reading the treebanks"),
         ("initial_parser", "building the vocabularies and the parser"),
-        ("fit_batches_in_memory", "measuring the memory of a step"),
     ],
 )
 def test_long_work_before_the_bar_is_announced(

@@ -3,8 +3,8 @@
 import inspect
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from treeparse.errors import TreeparseError
@@ -69,13 +69,6 @@ class ClassPathConfig:
                 f"{cls.base.__name__} in its module."
             )
         return custom
-
-    def smaller(self) -> Iterator[tuple[str, Self]]:
-        """Yield each integer setting above 1, with its value, as text, and the config with this setting at 1."""
-        for name, value in self.init_args.items():
-            if type(value) is int and value > 1:
-                lowered = replace(self, init_args={**self.init_args, name: 1})
-                yield f"{self.part}.init_args.{name} ({value})", lowered
 
     def shaping(self) -> dict[str, Any]:
         """Return all settings by the names of their options: any may decide the shapes of weights."""

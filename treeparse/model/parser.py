@@ -17,14 +17,13 @@ from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model.config import ParserConfig
-from treeparse.model.folder.files import CONFIG, WEIGHTS, model_folder
+from treeparse.model.folder.files import CONFIG, model_folder
 from treeparse.model.folder.hub import local_folder, push
 from treeparse.model.folder.storage import from_plain, load_weights, read_model, restoring, rewrite_config, write_model
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import ChosenTree
 from treeparse.model.pruning import known_arcs, likely_arcs
 from treeparse.model.scorers import scorer_kind
-from treeparse.model.scorers.kind import TRAINING_COPIES, check_memory, excess
 from treeparse.model.scorers.scorer import PartScores, Scorer, ScorerOutput
 from treeparse.model.tagging import Tagging, TagNames, words_of_tag_terms
 from treeparse.names import DecoderName, Precision, precision_named
@@ -36,8 +35,6 @@ from treeparse.trees import LabeledCRF, LabelSource, TreeCRF
 from treeparse.trees.labels.root_rule import with_root_rule
 from treeparse.trees.parts import named
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_crossing_arcs, part_kinds, search_settings
-
-SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file's is built, so that errors name tensors
 
 
 class Parser(nn.Module, AnyParser):
@@ -54,7 +51,6 @@ class Parser(nn.Module, AnyParser):
                 f"vocabularies of {', '.join(indexer.tags) or 'none'}."
             )
         kind = scorer_kind(config)
-        check_memory(kind, indexer, copies=1)
         self.config, self.indexer = config, indexer
         self.precision: Precision = "32"
         self.raw_text: RawTextCheck = RawTextCheck(self.known_words(), self.multiword_tokens())
@@ -81,7 +77,6 @@ class Parser(nn.Module, AnyParser):
         kind = scorer_kind(config).completed(vectors)
         features = kind.features([*sentences, *unlabelled], vectors)
         indexer = Indexer.build(sentences, features, config.tags.columns())
-        check_memory(kind, indexer, copies=TRAINING_COPIES)
         parser = cls(kind.config, indexer)
         kind.initialise(parser.scorer, vectors)
         return parser
@@ -104,16 +99,7 @@ class Parser(nn.Module, AnyParser):
         config, vocabulary, weights = read_model(directory)
         settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
         with restoring("parser", directory):
-            kind = scorer_kind(settings)
-            indexer = Indexer.from_json(vocabulary, kind.restored)
-            needed, saved = kind.size(indexer), sum(tensor.numel() for tensor in weights.values())
-        if needed > 2 * saved + SPARE_WEIGHTS:  # refuse before memory is allocated
-            raise TreeparseError(
-                f"The weights in {directory} do not fit its config: {WEIGHTS} holds {saved:,} numbers and {CONFIG} "
-                f"asks for {needed:,}, see {excess(kind, indexer, saved)}: the files are not of one model."
-            )
-        with restoring("parser", directory):
-            parser = cls(settings, indexer)
+            parser = cls(settings, Indexer.from_json(vocabulary, scorer_kind(settings).restored))
         load_weights(parser, weights, str(directory), mapped=mapped)
         return parser.eval()
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.names import TAGS, Tag
 
-SIZES = ("word_size", "vector_size", "char_size", "char_filters", "tag_size", "hidden_size")
 LARGEST = 10**9
 MOST_LAYERS = 1000
 MOST_WIDTHS = 32

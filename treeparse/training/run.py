@@ -38,7 +38,6 @@ from treeparse.training.release import export_model
 from treeparse.training.settings.config import ResolvedConfig, TrainConfig
 from treeparse.training.settings.reading import build_objective
 from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
-from treeparse.training.settings.step_memory import fit_batches_in_memory
 from treeparse.training.state.history import EpochRecord, best_record, clock
 from treeparse.training.state.identity import check_identity, run_identity
 from treeparse.training.state.provenance import Provenance
@@ -134,11 +133,9 @@ def _prepare(
     parser = _build_parser(config, train, facts, console, is_new=state is None)
     length = parser.indexer.features.length
     facts = replace(facts, sizes=[*map(length, train)], size_of=length)
-    with console.during("measuring the memory of a step"):
-        fitted = fit_batches_in_memory(config, parser, objective, train, console.say, mix=mix, earlier=earlier)
-    resolved = resolve_settings(fitted, facts, earlier)
+    resolved = resolve_settings(config, facts, earlier)
     console.remark(files_remark(resolved.data, treebanks))
-    for remark in resolution_remarks(fitted, resolved) if state is None else ():
+    for remark in resolution_remarks(config, resolved) if state is None else ():
         console.remark(remark)
 
     identity = run_identity(resolved, parser.indexer.to_json(), train, dev, mix)

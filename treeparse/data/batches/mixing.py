@@ -77,11 +77,6 @@ class TrainingMix:
     mixing: Mixing = "together"
     ratio: float = 1.0
 
-    @property
-    def batch_factor(self) -> float:
-        """How many times the bounds of a batch the batches of both kinds of sentences may hold."""
-        return 1 + self.ratio if self.unlabelled is not None and self.mixing == "together" else 1.0
-
 
 ALL_LABELLED = TrainingMix()
 

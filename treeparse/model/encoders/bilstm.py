@@ -1,15 +1,14 @@
 """The BiLSTM encoder, over words, characters, tags and pretrained vectors, as its settings describe it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from treeparse.data.features.words import UNKNOWN, Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
-from treeparse.model.encoders.kind import SMALLEST, EncoderKind, EncoderSize
+from treeparse.model.encoders.kind import EncoderKind
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder, Encoder
-from treeparse.nn.config import SIZES
 from treeparse.sentence import Sentence
 
 # Settings on which no weight depends: a run may change them when it starts from a model.
@@ -21,8 +20,6 @@ FREE = {
     "dropout",
     "recurrent_dropout",
 }
-# The settings that make a BiLSTM larger, each with its smallest value.
-LEAST: Mapping[str, Any] = dict.fromkeys((*SIZES, "layers"), 1) | {"char_widths": (1,)}
 
 
 @dataclass(frozen=True)
@@ -74,29 +71,6 @@ class BiLSTM(EncoderKind[BiLSTMConfig]):
         if vectors is not None:
             table = module.get_parameter("embedding.vectors.weight")
             table.copy_(vectors.embedding())
-
-    def size(self, features: Features | None) -> EncoderSize:
-        """Count by formula: sizes up to 1e9 overflow the storage of a tensor on the meta device."""
-        config, sizes = self.config, SMALLEST
-        if features is not None:
-            assert isinstance(features, LexicalFeatures)
-            sizes = features.sizes()
-        weights = sizes["words"] * config.word_size + sum(sizes[tag] for tag in config.tags) * config.tag_size
-        if config.vector_size:
-            weights += (sizes["vectors"] + config.word_size) * config.vector_size
-        if config.char_filters:
-            weights += sizes["characters"] * config.char_size
-            weights += sum((config.char_size * width + 1) * config.char_filters for width in config.char_widths)
-        inputs = config.word_size + config.tag_size * len(config.tags) + config.char_filters * len(config.char_widths)
-        inputs += 2 * config.hidden_size * (config.layers - 1)  # of the layers above the first
-        weights += 8 * config.hidden_size * (inputs + (config.hidden_size + 2) * config.layers)
-        return EncoderSize(weights, 2 * config.hidden_size)
-
-    def smaller(self) -> Iterator[tuple[str, BiLSTMConfig]]:
-        for name, least in LEAST.items():
-            value = getattr(self.config, name)
-            shown = str(value) if isinstance(value, int) else ", ".join(map(str, value))
-            yield f"encoder.{name} ({shown})", replace(self.config, **{name: min(value, least)})
 
     def continuing(self, earlier: BiLSTMConfig) -> BiLSTMConfig:
         return replace(self.config, vector_size=earlier.vector_size)

@@ -1,41 +1,17 @@
-"""The interface that a parser needs from an encoder: its features, its module and its size, by its settings."""
+"""The interface that a parser needs from an encoder: its features and its module, by its settings."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
-
-import torch
-from torch import nn
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from treeparse.data.features.words import Features
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
-from treeparse.names import TAGS
 from treeparse.nn import Encoder, EncoderConfig
 from treeparse.sentence import Sentence
 
 C = TypeVar("C", bound=EncoderConfig)
-M = TypeVar("M", bound=nn.Module)
-SMALLEST: Mapping[str, int] = {name: 1 for name in ("words", "characters", "vectors", *TAGS)}  # vocabularies
-
-
-class EncoderSize(NamedTuple):
-    """The number of weights of an encoder, frozen ones included, and the size of its vectors."""
-
-    weights: int
-    output_size: int
-
-
-def built_without_storage(build: Callable[[], M]) -> M:
-    """Call a function that builds a module, on the meta device and without a draw from the default generator."""
-    with torch.random.fork_rng(devices=[]), torch.device("meta"):
-        return build()
-
-
-def count_weights(module: nn.Module) -> int:
-    """Return the number of weights of a module, frozen ones included."""
-    return sum(tensor.numel() for tensor in module.state_dict().values())
 
 
 @dataclass(frozen=True)
@@ -78,14 +54,6 @@ class EncoderKind(ABC, Generic[C]):
 
     def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
         """Set the pretrained weights of a new encoder."""
-
-    @abstractmethod
-    def size(self, features: Features | None) -> EncoderSize:
-        """Return the size of the encoder; without features a lower bound, for any data."""
-
-    def smaller(self) -> Iterator[tuple[str, C]]:
-        """Yield each setting that makes the encoder larger, as text with its value, and settings with it lowered."""
-        yield from ()
 
     def continuing(self, earlier: C) -> C:
         """Return the settings for a training that starts from a model of the settings ``earlier``."""

@@ -1,6 +1,6 @@
 """Custom encoders: a class in a user's module, named by its path, with its settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,7 +8,7 @@ from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model.class_path import ClassPathConfig
-from treeparse.model.encoders.kind import EncoderKind, EncoderSize, built_without_storage, count_weights
+from treeparse.model.encoders.kind import EncoderKind
 from treeparse.nn import Encoder, EncoderConfig
 from treeparse.sentence import Sentence
 
@@ -80,19 +80,6 @@ class CustomEncoderKind(EncoderKind[OwnEncoderConfig]):
                 f"{self.name} sets no output_size: set it to the size of the encoder's vectors, an integer."
             )
         return module
-
-    def size(self, features: Features | None) -> EncoderSize:
-        """Return the size, counted in a module without storage; 0 if the class cannot be built without storage."""
-        if features is None:
-            return EncoderSize(0, 0)
-        try:
-            module = built_without_storage(lambda: self.module(features))
-        except Exception:  # from the custom code; building the encoder with storage raises it again
-            return EncoderSize(0, 0)
-        return EncoderSize(count_weights(module), module.output_size)
-
-    def smaller(self) -> Iterator[tuple[str, OwnEncoderConfig]]:
-        return self.config.smaller()
 
     def shaping(self) -> Mapping[str, Any]:
         return self.config.shaping()

@@ -1,14 +1,16 @@
 """The pretrained transformer as an encoder, as its settings describe it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
+
+import torch
 
 from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
-from treeparse.model.encoders.kind import SMALLEST, EncoderKind, EncoderSize, built_without_storage, count_weights
+from treeparse.model.encoders.kind import EncoderKind
 from treeparse.model.encoders.pretrained import Pretrained, public_name
 from treeparse.nn import Encoder, TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import build_transformer, most_subwords
@@ -75,7 +77,8 @@ class Transformer(EncoderKind[TransformerConfig]):
         return SpelledSubwords(subwords, lexical)
 
     def _limit(self) -> int:
-        return most_subwords(built_without_storage(lambda: build_transformer(self.config.architecture)))
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):  # neither storage nor a draw
+            return most_subwords(build_transformer(self.config.architecture))
 
     def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
         """Return the same subwords, because a pretrained model learns no new ones, in windows by the settings."""
@@ -104,23 +107,6 @@ class Transformer(EncoderKind[TransformerConfig]):
         weights = self.pretrained.weights(self.config.architecture)
         assert isinstance(module, TransformerEncoder)
         module.load_model(weights)
-
-    def size(self, features: Features | None) -> EncoderSize:
-        """Count the weights on the meta device; 0 before the architecture is known."""
-        if not self.config.architecture:
-            return EncoderSize(0, 2 * self.config.hidden_size)
-        sizes = SMALLEST if features is None else _sizes(features)
-        module = built_without_storage(lambda: TransformerEncoder(self.config, sizes))
-        return EncoderSize(count_weights(module), module.output_size)
-
-    def smaller(self) -> Iterator[tuple[str, TransformerConfig]]:
-        yield f"encoder.model ({self.config.model})", replace(self.config, architecture={})
-        if self.config.hidden_size:
-            yield f"encoder.hidden_size ({self.config.hidden_size})", replace(self.config, hidden_size=1)
-            yield f"encoder.layers ({self.config.layers})", replace(self.config, layers=1)
-        for name in ("lora_rank", "char_filters", "char_size", "tag_size"):
-            value = getattr(self.config, name)
-            yield f"encoder.{name} ({value})", replace(self.config, **{name: min(value, 1)})
 
     def continuing(self, earlier: TransformerConfig) -> TransformerConfig:
         return replace(self.config, model=earlier.model, revision=earlier.revision, architecture=earlier.architecture)

@@ -3,10 +3,12 @@
 A `Request` says which trees to find; `lists_of` finds them.
 """
 
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 import torch
@@ -21,7 +23,6 @@ from treeparse.model.inference.given import Given, UnfitSentenceError
 from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.inference.probabilities import with_expected_gradients, with_head_sets, with_probabilities
 from treeparse.model.inference.ruled import RuledBatch
-from treeparse.model.scorers.kind import machine_memory
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
@@ -33,6 +34,7 @@ ARC_BYTES = 60  # at least, for the scores of an arc and what parsing makes of t
 PART_BYTES = 8  # at least, for the score of a part of three words and its copy
 PART_CELLS = 2**16  # arcs of a batch whose parts of three words are scored: larger ones lose more by padding
 LABEL_SCORES = 2**22  # label scores of a batch of lists in memory at once
+CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 ON_DEVICE = 2  # batches in work at once on a GPU
 CPU_WORDS = 4000  # words of a batch on a CPU: larger ones gain little and leave threads without work at the end
 
@@ -214,7 +216,7 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
 
 def _check_lengths(model: Model, sentences: Sequence[Sentence], first: int) -> None:
     """Raise `UnfitSentenceError` for a sentence whose scores do not fit into the memory of this machine, on a CPU."""
-    memory = machine_memory()
+    memory = _machine_memory()
     if memory is None or model.device.type != "cpu":
         return
     kinds = max(len(part_kinds(network.config.trees)) for network in model.networks)
@@ -234,6 +236,18 @@ def _check_lengths(model: Model, sentences: Sequence[Sentence], first: int) -> N
                 f"machine has {memory / 1e9:,.0f} GB; treeparse predict --max-words leaves out longer sentences",
                 index,
             )
+
+
+def _machine_memory() -> int | None:
+    """Return the bytes of memory of this machine or container; None if the system does not say."""
+    try:
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    except (AttributeError, ValueError, OSError):  # no POSIX
+        return None
+    for path in map(Path, CONTAINER_LIMITS):
+        with suppress(OSError, ValueError):  # no such file, or "max"
+            limits.append(int(path.read_text()))
+    return min(limits)
 
 
 def _check_found(parses: Sequence[Sequence[Parse]], indices: Sequence[int]) -> None:

@@ -1,8 +1,8 @@
 """The biaffine scorer of arcs, labels and tags, and of parts of three words, over any encoder."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -113,27 +113,6 @@ class Biaffine(EncoderScorerKind):
             part_size=self.config.part_size,
         )
 
-    def size(self, indexer: Indexer | None) -> int:
-        features, labels, tags = None, 1, 0
-        if indexer is not None:
-            features, labels, tags = indexer.features, len(indexer.labels), sum(map(len, indexer.tags.values()))
-        encoder, nodes = self.encoder.size(features)
-        arc_size, label_size = self.config.arc_size, self.config.label_size
-        projections = 2 * (nodes + 1) * (arc_size + label_size)
-        biaffines = arc_size * (arc_size + 1) + labels * (label_size * (label_size + 2) + 1)
-        part_size = self.config.part_size
-        parts = len(self.parts) * part_size * (ROLES * (nodes + 1) + part_size)
-        return encoder + projections + biaffines + tags * (nodes + 1) + parts
-
-    def smaller(self) -> Iterator[tuple[str, Self]]:
-        yield from super().smaller()
-        for name in self._sizes:
-            yield f"{name} ({getattr(self.config, name)})", self.of(replace(self.config, **{name: 1}))
-
     def shaping(self) -> Mapping[str, Any]:
-        sizes = {name: getattr(self.config, name) for name in self._sizes}
-        return {**sizes, **super().shaping()}
-
-    @property
-    def _sizes(self) -> tuple[str, ...]:
-        return ("arc_size", "label_size", *(["part_size"] if self.parts else []))
+        names = ("arc_size", "label_size", *(["part_size"] if self.parts else []))
+        return {**{name: getattr(self.config, name) for name in names}, **super().shaping()}

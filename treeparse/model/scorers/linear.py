@@ -1,8 +1,8 @@
 """Linear scores by hashed features ([Lec]; McDonald et al. 2005)."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -178,15 +178,6 @@ class Linear(ScorerKind):
     def initialise(self, module: Scorer, vectors: WordVectors | None) -> None:
         """Leave all weights at 0."""
         return
-
-    def size(self, indexer: Indexer | None) -> int:
-        labels = 1 if indexer is None else len(indexer.labels)
-        return 2**self.linear.bits + labels * 2**self.linear.label_bits + 2
-
-    def smaller(self) -> Iterator[tuple[str, Self]]:
-        for name in ("bits", "label_bits"):
-            value = getattr(self.linear, name)
-            yield f"scorer.{name} ({value})", self.of(replace(self.config, scorer=replace(self.linear, **{name: 1})))
 
     def continuing(self, earlier: ParserConfig) -> ParserConfig:
         return self.config

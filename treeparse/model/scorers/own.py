@@ -1,14 +1,13 @@
 """Custom scorers, by the path of a class and its settings."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
 from treeparse.model.class_path import ClassPathConfig
 from treeparse.model.config import ScorerConfig
-from treeparse.model.encoders.kind import built_without_storage, count_weights
 from treeparse.model.scorers.kind import EncoderScorerKind
 from treeparse.model.scorers.scorer import EncoderScorer
 
@@ -61,21 +60,6 @@ class CustomScorerKind(EncoderScorerKind):
         if getattr(scorer, "encoder", None) is not encoder:
             raise TreeparseError(f"{self.name} has no encoder: call super().__init__(encoder) in its __init__.")
         return scorer
-
-    def size(self, indexer: Indexer | None) -> int:
-        """Count the weights on the meta device; only the encoder's if the scorer cannot be built there."""
-        encoder = self.encoder.size(None if indexer is None else indexer.features)
-        if indexer is None:
-            return encoder.weights
-        try:
-            return count_weights(built_without_storage(lambda: self.module(indexer)))
-        except Exception:  # custom code may fail on this device; building the parser will show any real error
-            return encoder.weights
-
-    def smaller(self) -> Iterator[tuple[str, Self]]:
-        yield from super().smaller()
-        for setting, scorer in self.custom.smaller():
-            yield setting, self.of(replace(self.config, scorer=scorer))
 
     def shaping(self) -> Mapping[str, Any]:
         scorer = {f"scorer.{name}": value for name, value in self.custom.shaping().items()}

@@ -25,7 +25,7 @@ LEAST = {
     **dict.fromkeys(("batch_sentences", "k", "devices", "nodes", "accumulate"), 1),
     **dict.fromkeys(("workers", "steps", "learning_rate", "eps", "weight_decay", "warmup_steps"), 0),
 }
-ABOVE_0 = ("memory", "temperature", "clip_norm", "step_limit", "rate")
+ABOVE_0 = ("temperature", "clip_norm", "step_limit", "rate")
 BELOW_1 = ("dev_share", "betas", "average_decay", "shrink")
 DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
 
@@ -65,9 +65,6 @@ class DataConfig:
             chooses by the size of the treebank.
         batch_squared: most cells of a batch's score matrices, padding included, each as wide and high as the longest
             sentence; null for no limit.
-        memory: gigabytes that a training step may take, including weights and optimizer state. Training first measures
-            a few steps, and lowers batch_words and batch_squared if these steps show that they need more; null to leave
-            them. Text without trees counts like training sentences of its length.
         workers: number of processes that make batches in advance, 0 for none; the batches are the same.
         start_method: how these processes start (fork, spawn or forkserver); null for the system's default.
         vectors: a file of pretrained word vectors, in the text format of word2vec, fastText (.vec) or GloVe, or in
@@ -115,7 +112,6 @@ class DataConfig:
     unlabelled_ratio: float = 1.0
     unlabelled_max_words: int = 100
     mixing: Mixing = "together"
-    memory: float | None = None
 
     def __post_init__(self) -> None:
         _check_numbers("data", self)
@@ -229,7 +225,7 @@ class TrainerConfig:
         precision: 32-true, 64-true, or bf16-mixed (encoder and scorer in bfloat16; sums over trees are always float64);
             auto for bf16-mixed if the device has instructions for it.
         devices: number of devices of a machine that train together, each with a process of its own: GPUs, or on a CPU
-            processes. The bounds of data (batch_words, batch_squared, memory) are those of a batch, on one device.
+            processes. The bounds of data (batch_words, batch_squared) are those of a batch, on one device.
         nodes: number of machines that train together; torchrun or Slurm starts the processes, and all machines see the
             folder of the run.
         strategy: ddp_find_unused_parameters_true, or ddp, which is a little faster and for models whose every weight

@@ -70,15 +70,14 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
         of_run: whether a run wrote the file. An option for epochs or steps then replaces this one alone.
 
     Raises:
-        TreeparseError: a key is unknown, a value has a wrong type or is missing, the file is no YAML, or the model is
-            too large for this machine.
+        TreeparseError: a key is unknown, a value has a wrong type or is missing, or the file is no YAML.
     """
     return read_settings(path, options, of_run=of_run).checked()
 
 
 @dataclass(frozen=True)
 class PendingConfig:
-    """A config whose objective and size of model are still to be checked, because that needs torch.
+    """A config whose objective is still to be checked, because that needs torch.
 
     Attributes:
         config: the settings, with the default objective.
@@ -91,12 +90,8 @@ class PendingConfig:
     path: str | Path | None
 
     def checked(self) -> TrainConfig:
-        """Check the objective and the size of the model, and return the whole config; raise as `load_config` does."""
+        """Check the objective and return the whole config; raise as `load_config` does."""
         objective = _objective_settings(self.objective, self.path)
-        from treeparse.model.scorers import scorer_kind
-        from treeparse.model.scorers.kind import TRAINING_COPIES, check_memory
-
-        check_memory(scorer_kind(self.config.model), None, copies=TRAINING_COPIES)
         return replace(self.config, objective=objective)
 
 
