@@ -94,7 +94,13 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert "serve needs aiohttp: pip install 'treeparse[serve]'" in capsys.readouterr().err
 
 
-def test_it_serves_until_it_is_told_to_stop(model: str, forks: Forks) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "end"),
+    [(signal.SIGTERM, 0, ""), (signal.SIGINT, 0, ""), (signal.SIGHUP, 129, "treeparse: error: hung up\n")],
+)
+def test_it_serves_until_it_is_told_to_stop(
+    model: str, forks: Forks, number: signal.Signals, code: int, end: str
+) -> None:
     with forks.begin(COMMAND, "serve", f"mine={model}", "--port", "0", "--threads", "1", anew=["treeparse"]) as process:
         wait_until(lambda: "\n" in process.stderr(), seconds=50)
         line = process.stderr()
@@ -105,5 +111,5 @@ def test_it_serves_until_it_is_told_to_stop(model: str, forks: Forks) -> None:
         with pytest.raises(urllib.error.HTTPError) as fault:
             urllib.request.urlopen(f"{found[1]}?data=They")
         fault.value.close()
-        os.kill(process.pid, signal.SIGTERM)
-        assert (process.wait(), process.stderr()) == (0, line)
+        os.kill(process.pid, number)
+        assert (process.wait(), process.stderr()) == (code, line + end)

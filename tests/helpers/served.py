@@ -5,7 +5,7 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -48,6 +48,11 @@ class Server:
     service: Service
     port: int
     stop: Callable[[], None]
+    loop: asyncio.AbstractEventLoop
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do work in the thread of the server."""
+        asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
@@ -76,17 +81,16 @@ def served(models: Mapping[str, Any], limits: Limits | None = None) -> Iterator[
     """Serve models; they are parsers, or what has the same methods."""
     found: list[str] = []
     started, ended = threading.Event(), threading.Event()
-    stops: list[Callable[[], object]] = []
+    loops: list[asyncio.AbstractEventLoop] = []
+    stopped = asyncio.Event()
     service = Service(models, limits)
 
     async def run() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        stops.append(lambda: loop.call_soon_threadsafe(stop.set))
+        loops.append(asyncio.get_running_loop())
         async with listening(service, "127.0.0.1", 0) as address:
             found.append(address)
             started.set()
-            await stop.wait()
+            await stopped.wait()
 
     def work() -> None:
         try:
@@ -97,13 +101,13 @@ def served(models: Mapping[str, Any], limits: Limits | None = None) -> Iterator[
 
     def stop() -> None:
         if not ended.is_set():
-            stops[0]()
+            loops[0].call_soon_threadsafe(stopped.set)
 
     thread = threading.Thread(target=work)
     thread.start()
     assert started.wait(PATIENCE)
     try:
-        yield Server(service, cast(int, urlsplit(found[0]).port), stop)
+        yield Server(service, cast(int, urlsplit(found[0]).port), stop, loops[0])
     finally:
         stop()
         thread.join(PATIENCE)

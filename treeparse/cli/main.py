@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -82,8 +82,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             device_named(args.device)
         _set_threads(args.threads, quiet=args.quiet)
         command = commands[args.command]
-        ending = nullcontext() if getattr(command, "HANDLES_SIGNALS", False) else signals_exit()
-        with ending, _messages_of_kernels(quiet=args.quiet), naming_missing_packages(f"treeparse {args.command}"):
+        with (
+            signals_exit(),
+            _messages_of_kernels(quiet=args.quiet),
+            naming_missing_packages(f"treeparse {args.command}"),
+        ):
             code = command.run(args)
         sys.stdout.flush()
         return code

@@ -23,14 +23,14 @@ An answer is JSON::
     {"model": "english", "acknowledgements": ["treeparse 0.1.0"], "result": "1\tThey\t..."}
 
 A refused request is answered with one plain sentence: 400 for faulty parameters or data, with the line; 404 for an
-unknown path or model; 408 for a request that does not arrive in time; 413 for a request that is too long; 503 with
+unknown model; 408 for a request that does not arrive in time; 413 for a request that is too long; 503 with
 ``Retry-After`` if too many requests wait, or if the request was not parsed in time. ``/models`` lists the models and
 what they can do, ``/health`` is for monitoring, and ``/metrics`` has counts for Prometheus.
 
-Requests with equal parameters are parsed in one batch, long requests in turn with the others. A tree does not depend on
-other requests; the last digit of a score may, as in ``predict --batch-words``. The requests of clients that have left
-are not parsed. There is no encryption and no authentication: by default the server listens only to its own machine;
-where others can reach it, put a proxy in between that provides both.
+Requests are parsed in the order in which they come; those with equal parameters that wait are parsed in one batch. A
+tree does not depend on other requests; the last digit of a score may, as in ``predict --batch-words``. The requests of
+clients that leave before their turn are not parsed. There is no encryption and no authentication: by default the server
+listens only to its own machine; where others can reach it, put a proxy in between that provides both.
 
 In a program::
 

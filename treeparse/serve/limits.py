@@ -1,18 +1,18 @@
-"""Limits of requests, and the error that refuses a request."""
+"""Limits of requests, and the answer to a refused request."""
 
 from dataclasses import dataclass
 
-from treeparse.errors import TreeparseError
+from aiohttp import web
 
 RETRY_AFTER = 2  # seconds after which a refused client should retry
 
 
-class RequestError(TreeparseError):
-    """A refused request; the message is the body of the answer, ``status`` its HTTP status."""
+class RequestError(web.HTTPException):
+    """The answer to a refused request: a sentence, with an HTTP status."""
 
     def __init__(self, status: int, sentence: str) -> None:
-        self.status = status
-        super().__init__(sentence)
+        self.status_code = status
+        super().__init__(text=f"{sentence}\n", headers={"Retry-After": str(RETRY_AFTER)} if status == 503 else None)
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Limits:
         trees: trees in a list.
         waiting: requests that wait for the parser at the same time.
         seconds: seconds for a request to wait and be parsed, after it was read.
-        client_seconds: seconds for a client to send a request, and to receive the answer.
+        client_seconds: seconds for a client to send a request.
     """
 
     request_bytes: int = 4 << 20

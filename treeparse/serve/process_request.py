@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import TEXT_WRITERS
 from treeparse.errors import did_you_mean
-from treeparse.serve.forms import utf8_text
 from treeparse.serve.limits import Limits, RequestError
 
 FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: present, or "none"; their values are options of UDPipe
@@ -36,7 +35,7 @@ class ProcessRequest:
     tags: bool
 
 
-def read_request(parameters: Mapping[str, bytes], models: Collection[str], limits: Limits) -> ProcessRequest:
+def read_request(parameters: Mapping[str, str], models: Collection[str], limits: Limits) -> ProcessRequest:
     """Return the request that parameters describe.
 
     Args:
@@ -53,25 +52,24 @@ def read_request(parameters: Mapping[str, bytes], models: Collection[str], limit
             raise RequestError(400, problem + (did_you_mean(name, NAMES) or "."))
     if "data" not in parameters:
         raise RequestError(400, "The parameter 'data' is missing: it holds the sentences.")
-    values = {name: utf8_text(value, f"The parameter {name!r}") for name, value in parameters.items() if name != "data"}
-    if values.get("tokenizer", "none") != "none":
+    if parameters.get("tokenizer", "none") != "none":
         raise RequestError(
             400,
             "The models here have no tokenizer: send tokenised sentences without the parameter 'tokenizer', with "
             "input=horizontal one a line, words separated by spaces.",
         )
-    trees = _trees(values, limits)
-    output = _one_of("output", values.get("output", OUTPUTS[0]), OUTPUTS)
-    if "seed" in values and trees.method != "sample":
+    trees = _trees(parameters, limits)
+    output = _one_of("output", parameters.get("output", OUTPUTS[0]), OUTPUTS)
+    if "seed" in parameters and trees.method != "sample":
         raise RequestError(400, "The parameter 'seed' needs the parameter 'sample': send sample=K, or leave out seed.")
     if output == "jsonl" and trees.method == "parse":
         raise RequestError(400, "The output jsonl is for lists: send kbest=K or sample=K, too, or output=conllu.")
     return ProcessRequest(
-        model=model_named(values.get("model", ""), models),
-        input=_one_of("input", values.get("input", INPUTS[0]), INPUTS),
+        model=model_named(parameters.get("model", ""), models),
+        input=_one_of("input", parameters.get("input", INPUTS[0]), INPUTS),
         output=output,
         trees=trees,
-        tags=values.get("tagger", "none") != "none",
+        tags=parameters.get("tagger", "none") != "none",
     )
 
 

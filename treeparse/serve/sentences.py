@@ -12,22 +12,18 @@ from treeparse.serve.limits import Limits, RequestError
 from treeparse.serve.process_request import ProcessRequest
 
 SOURCE = "data"  # the name of the parameter, for messages
-LIST_BYTES = 16  # bytes of data times trees of a list are at most this multiple of the bytes of a request
 
 
 def read_sentences(
-    data: bytes, request: ProcessRequest, model: Parser | Ensemble, limits: Limits
+    data: str, request: ProcessRequest, model: Parser | Ensemble, limits: Limits
 ) -> list[ConlluSentence]:
     """Read the sentences of a request's data.
 
     Raises:
-        RequestError: there are too many words or bytes, a sentence is faulty or lacks tags that the model reads; the
-            message names the line.
+        RequestError: there are too many words, a sentence is faulty or lacks tags that the model reads; the message
+            names the line.
     """
-    k = request.trees.k
-    if len(data) * k > LIST_BYTES * limits.request_bytes:
-        raise RequestError(413, f"Lists of {k} trees of so much data are too long: send it in several requests.")
-    total = 0
+    k, total = request.trees.k, 0
 
     def count(words: int, line: int) -> None:
         """Count the words of a sentence, once for each tree; raise if there are too many."""
@@ -52,10 +48,10 @@ def read_sentences(
     return sentences
 
 
-def _sentences(data: bytes, form: str, count: Callable[[int, int], None]) -> Iterator[ConlluSentence]:
+def _sentences(data: str, form: str, count: Callable[[int, int], None]) -> Iterator[ConlluSentence]:
     """Yield the sentences; call ``count`` with the number of words and the line of each before it is yielded."""
     if form == "conllu":
-        for sentence in read_conllu(InMemory(SOURCE, data)):
+        for sentence in read_conllu(InMemory(SOURCE, data.encode())):
             count(len(sentence.words), sentence.line)
             yield sentence
         return
@@ -82,11 +78,7 @@ def vertical(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]
             yield numbers[0], list(forms)
 
 
-def _lines(data: bytes) -> Iterator[tuple[int, str]]:
+def _lines(data: str) -> Iterator[tuple[int, str]]:
     """Yield the lines, counted from 1, without their ends and the byte order mark."""
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        try:
-            yield number, line.removesuffix(b"\r").decode()
-        except UnicodeDecodeError as error:
-            problem = f"byte {error.start + 1} of the line (0x{line[error.start]:02x}) is not valid UTF-8"
-            raise DataError(problem, source=SOURCE, line=number) from error
+    for number, line in enumerate(data.removeprefix("\ufeff").split("\n"), 1):
+        yield number, line.removesuffix("\r")

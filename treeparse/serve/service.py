@@ -3,30 +3,28 @@
 import asyncio
 import json
 import logging
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from itertools import islice
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
 
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import TEXT_WRITERS
 from treeparse.corpus.writers.writer import WriterOptions
-from treeparse.data.parses import NBestList
+from treeparse.data.conllu import ConlluSentence
+from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.sentence import Sentence
-from treeparse.serve.job_queue import Job, JobQueue, Share
 from treeparse.serve.limits import Limits, RequestError
 from treeparse.serve.metrics import ServerMetrics
-from treeparse.serve.process_request import read_request
+from treeparse.serve.process_request import ProcessRequest, read_request
 from treeparse.serve.sentences import read_sentences
 from treeparse.version import installed_version
 
 LOG = logging.getLogger(__name__)
-SHORT = 1 << 15  # bytes that are read or written in the thread of all connections
+TOGETHER = 10_000  # words of requests that are parsed together; a list counts its words once for each tree
 
 TAGS = ("X", "X")  # any tags, for models that read tags
 FIRST = Sentence(("a", "b"), TAGS, TAGS, TAGS)
@@ -36,12 +34,19 @@ WARM_UP = (
     TreeRequest("sample", 2, probabilities=True),
 )
 
-T = TypeVar("T")
 
+@dataclass(eq=False)
+class Job:
+    """A request's sentences, and the future lists of their trees; cancelling them drops a job that waits."""
 
-def as_json(value: object) -> bytes:
-    """Return a value as JSON in UTF-8, with a line end."""
-    return json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n"
+    request: ProcessRequest
+    sentences: Sequence[ConlluSentence]
+    lists: "asyncio.Future[list[list[Parse]]]" = field(default_factory=asyncio.Future)
+
+    @property
+    def words(self) -> int:
+        """Number of words, once for each tree."""
+        return sum(len(sentence.words) for sentence in self.sentences) * self.request.trees.k
 
 
 class Service:
@@ -54,91 +59,126 @@ class Service:
         if not models:
             raise TreeparseError("A server needs one or more models, got none.")
         self.models, self.limits = dict(models), limits or Limits()
-        self.metrics: ServerMetrics = ServerMetrics(self.models)
-        self.queue: JobQueue = JobQueue(self.limits.waiting)
-        self._parser = threading.Thread(target=self._parse_jobs, name="parser", daemon=True)
-        self._long = ThreadPoolExecutor(1, "long requests")
-        self._acknowledgements = [f"treeparse {installed_version()}"]
+        self.metrics: ServerMetrics = ServerMetrics(self._count_waiting)
+        self._waiting: deque[Job] = deque()
+        self._is_waiting = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, "parser")
 
     def start(self) -> None:
-        """Parse a sentence with every model, so that no client waits for compiled kernels; then start the thread."""
+        """Parse a sentence with every model, so that no client waits for compiled kernels; then parse requests."""
         for model in self.models.values():
             for trees in WARM_UP:
                 trees.find(model, [FIRST], [0])
-        self._parser.start()
+        self._parsing = asyncio.create_task(self._parse_jobs())
 
-    def stop(self) -> None:
-        """Parse the requests that wait, and end."""
-        self.queue.close()
-        self._parser.join()
-        self._long.shutdown()
+    async def stop(self) -> None:
+        """End the parsing, and wait for the end of the thread."""
+        self._parsing.cancel()
+        await asyncio.wait([self._parsing])
 
     def is_well(self) -> bool:
         """Return whether requests are parsed."""
-        return self._parser.is_alive()
+        return not self._parsing.done()
 
-    def gauges(self) -> dict[str, tuple[str, float]]:
-        """Return the size of the queue: values by name, each with its meaning."""
-        jobs = self.queue.jobs()
-        words = sum(job.words_left for job in jobs)
-        return {
-            "treeparse_queue_requests": ("Requests that wait for the parser.", len(jobs)),
-            "treeparse_queue_words": ("Words of these requests that are not parsed yet.", words),
-        }
-
-    async def process(self, parameters: Mapping[str, bytes]) -> bytes:
-        """Return the body of the answer to a request; cancelling it ends the parsing of its sentences.
+    async def process(self, parameters: Mapping[str, str]) -> bytes:
+        """Return the body of the answer to a request.
 
         Raises:
-            RequestError: as `read_request` and `read_sentences` do, and if the request was not parsed in time.
+            RequestError: as `read_request` and `read_sentences` do, if too many requests wait, and if the request was
+                not parsed in time.
         """
         request = read_request(parameters, self.models, self.limits)
-        data = parameters["data"]
-        model = self.models[request.model]
-        job = Job(request, await self._run(len(data), lambda: read_sentences(data, request, model, self.limits)))
-        self.queue.put(job)
+        data, model = parameters["data"], self.models[request.model]
+        job = Job(request, await asyncio.to_thread(read_sentences, data, request, model, self.limits))
+        self.put(job)
         try:
             async with asyncio.timeout(self.limits.seconds):
-                await asyncio.wrap_future(job.done)
+                await job.lists
+        except asyncio.CancelledError:
+            self.metrics.clients_left.inc()
+            raise
         except TimeoutError as error:
             seconds = f"{self.limits.seconds:g} seconds"
             raise RequestError(503, f"The request was not parsed within {seconds}: retry later.") from error
-        return await self._run(len(data) * request.trees.k, lambda: self._answer(job))
+        return await asyncio.to_thread(_answer, job)
 
-    async def _run(self, size: int, function: Callable[[], T]) -> T:
-        """Call a function, in a thread if ``size`` is many bytes, so that other requests need not wait for it."""
-        if size <= SHORT:
-            return function()
-        return await asyncio.get_running_loop().run_in_executor(self._long, function)
+    def put(self, job: Job) -> None:
+        """Let a job wait for the parser; raise if too many jobs wait."""
+        self._drop_cancelled()
+        if len(self._waiting) >= self.limits.waiting:
+            raise RequestError(503, f"{self.limits.waiting} requests wait already: retry later.")
+        self._waiting.append(job)
+        self._is_waiting.set()
 
-    def _answer(self, job: Job) -> bytes:
-        """Return the body of an answer: the model's name, the software and the text of the trees, as UDPipe does."""
-        request, trees = job.request, job.request.trees
-        has_lists = trees.method != "parse"
-        options = WriterOptions(lists=has_lists, tags=request.tags and not has_lists, probabilities=trees.probabilities)
-        lists = (NBestList(sentence, tuple(own)) for sentence, own in zip(job.sentences, job.lists, strict=True))
-        text = "".join(TEXT_WRITERS[request.output](options).texts(lists))
-        return as_json({"model": request.model, "acknowledgements": self._acknowledgements, "result": text})
+    def take(self) -> list[Job]:
+        """Return the first job that waits, and others of equal requests, up to `TOGETHER` words; [] if none waits."""
+        self._drop_cancelled()
+        jobs: list[Job] = []
+        words = 0
+        for job in self._waiting:
+            if job.request == self._waiting[0].request and (not jobs or words + job.words <= TOGETHER):
+                jobs.append(job)
+                words += job.words
+        self._waiting = deque(job for job in self._waiting if job not in jobs)
+        if not self._waiting:
+            self._is_waiting.clear()
+        return jobs
 
-    def _parse_jobs(self) -> None:
-        """Parse the jobs of the queue, until it is closed and empty."""
-        while shares := self.queue.take():
-            for job in self._parse(shares):
-                self.queue.put_back(job)
+    def _drop_cancelled(self) -> None:
+        self._waiting = deque(job for job in self._waiting if not job.lists.cancelled())
 
-    def _parse(self, shares: Sequence[Share]) -> list[Job]:
-        """Parse the shares, whose requests are equal, and return the jobs that have sentences left."""
-        request = shares[0].job.request
-        parsed = [(share.job, index) for share in shares for index in range(len(share.job.lists), share.stop)]
-        words = [replace(job.sentences[index].words, heads=None, labels=None, allowed=None) for job, index in parsed]
-        started = time.perf_counter()
+    def _count_waiting(self) -> tuple[int, int]:
+        jobs = [job for job in self._waiting if not job.lists.cancelled()]
+        return len(jobs), sum(job.words for job in jobs)
+
+    async def _parse_jobs(self) -> None:
+        """Parse the requests that wait, until cancelled; the thread then ends after the requests in it."""
         try:
-            lists = iter(request.trees.find(self.models[request.model], words, [index for _, index in parsed]))
+            while True:
+                await self._is_waiting.wait()
+                if jobs := self.take():
+                    await self._parse(jobs)
+        finally:
+            self._thread.shutdown()
+
+    async def _parse(self, jobs: Sequence[Job]) -> None:
+        """Parse the sentences of equal requests together."""
+        try:
+            lists = await asyncio.get_running_loop().run_in_executor(self._thread, self._find, jobs)
         except Exception as error:
-            if len(shares) > 1:  # only the faulty request is to fail
-                return [job for share in shares for job in self._parse([share])]
-            LOG.exception("A request could not be parsed.")
-            shares[0].job.fail(error)
-            return []
-        self.metrics.parsed(request.model, len(words), sum(map(len, words)), time.perf_counter() - started)
-        return [share.job for share in shares if share.job.add([*islice(lists, share.stop - len(share.job.lists))])]
+            if len(jobs) > 1:  # only the faulty request is to fail
+                for job in jobs:
+                    await self._parse([job])
+            elif not jobs[0].lists.cancelled():
+                jobs[0].lists.set_exception(error)
+            return
+        for job, own in zip(jobs, lists, strict=True):
+            if not job.lists.cancelled():
+                job.lists.set_result(own)
+
+    def _find(self, jobs: Sequence[Job]) -> list[list[list[Parse]]]:
+        """Return the trees of each job's sentences."""
+        request, started = jobs[0].request, time.perf_counter()
+        words = [replace(s.words, heads=None, labels=None, allowed=None) for job in jobs for s in job.sentences]
+        ordinals = [ordinal for job in jobs for ordinal in range(len(job.sentences))]
+        lists = iter(request.trees.find(self.models[request.model], words, ordinals))
+        self.metrics.sentences.labels(request.model).inc(len(words))
+        self.metrics.words.labels(request.model).inc(sum(map(len, words)))
+        self.metrics.parsing_seconds.labels(request.model).inc(time.perf_counter() - started)
+        return [[next(lists) for _ in job.sentences] for job in jobs]
+
+
+def _answer(job: Job) -> bytes:
+    """Return the body of an answer: the model's name, the software and the text of the trees, as UDPipe does."""
+    request, trees = job.request, job.request.trees
+    has_lists = trees.method != "parse"
+    options = WriterOptions(lists=has_lists, tags=request.tags and not has_lists, probabilities=trees.probabilities)
+    lists = (NBestList(s, tuple(own)) for s, own in zip(job.sentences, job.lists.result(), strict=True))
+    text = "".join(TEXT_WRITERS[request.output](options).texts(lists))
+    software = [f"treeparse {installed_version()}"]
+    return as_json({"model": request.model, "acknowledgements": software, "result": text})
+
+
+def as_json(value: object) -> bytes:
+    """Return a value as JSON in UTF-8, with a line end."""
+    return json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n"

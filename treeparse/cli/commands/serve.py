@@ -9,7 +9,6 @@ from treeparse.cli.common import add_import_argument, counted, positive, real, w
 from treeparse.cli.models import add_precision_argument, check_models, load_models
 from treeparse.errors import TreeparseError
 
-HANDLES_SIGNALS = True
 HELP = "parse over HTTP, with the interface of UDPipe's REST service"
 HOST, PORT = "127.0.0.1", 8001
 LONGEST_TIME = 86_400  # seconds
@@ -21,7 +20,7 @@ LIMITS = {  # the type, default, metavar and meaning of each option
     "--max-trees": (positive, 100, "K", "trees of a list"),
     "--waiting": (positive, 128, "N", "requests that wait for the parser"),
     "--seconds": (_seconds, 60, "S", "seconds for a request to wait and be parsed"),
-    "--client-seconds": (_seconds, 60, "S", "seconds for a client to send a request or read the answer"),
+    "--client-seconds": (_seconds, 60, "S", "seconds for a client to send a request"),
 }
 
 EPILOG = """examples:
@@ -40,8 +39,8 @@ folder is called model; NAME=FOLDER gives another name. Clients of UDPipe's serv
 parameter tokenizer, and get that service's JSON: model, acknowledgements, result. help("treeparse.serve") lists all
 parameters.
 
-Simultaneous requests are parsed in batches, long requests in turn with short ones; predict gives the same trees.
-Faulty requests get a sentence: 400, 404 (unknown model), 413 (too long), 503 with Retry-After (too many requests wait,
+Simultaneous requests are parsed in batches, in the order in which they come; predict gives the same trees. Faulty
+ requests get a sentence: 400, 404 (unknown model), 413 (too long), 503 with Retry-After (too many requests wait,
 or --seconds are over); connections that are idle for --client-seconds are closed. /health answers 200 while the parser
 works, /metrics has counts for Prometheus. After Ctrl-C or SIGTERM the server finishes the requests in progress and
 ends; a second signal ends it at once.
@@ -70,8 +69,9 @@ def run(args: argparse.Namespace) -> int:
     folders = named_folders(args.models)
     try:
         import aiohttp.web  # noqa: F401 - before torch, which takes seconds
+        import prometheus_client  # noqa: F401
     except ModuleNotFoundError as error:
-        raise TreeparseError("serve needs aiohttp: pip install 'treeparse[serve]'.") from error
+        raise TreeparseError(f"serve needs {error.name}: pip install 'treeparse[serve]'.") from error
     check_models([*folders.values()], args)
     from treeparse.serve import Limits, serve
 

@@ -1,0 +1,67 @@
+"""Which requests the parser takes, and in which order; without any thread."""
+
+import asyncio
+from collections.abc import Callable
+from functools import wraps
+
+import pytest
+
+from treeparse.corpus.trees import TreeRequest
+from treeparse.data.conllu import ConlluSentence
+from treeparse.model import Parser
+from treeparse.serve import Limits
+from treeparse.serve.limits import RequestError
+from treeparse.serve.process_request import ProcessRequest
+from treeparse.serve.service import TOGETHER, Job, Service
+
+PARSE = ProcessRequest("m", "conllu", "conllu", TreeRequest(), tags=False)
+BEST = ProcessRequest("m", "conllu", "conllu", TreeRequest("kbest", 10), tags=False)
+
+
+def in_a_loop(test: Callable[[Service], None]) -> Callable[[Parser], None]:
+    @wraps(test, updated=())
+    def run(parser: Parser) -> None:
+        async def work() -> None:
+            test(Service({"m": parser}, Limits(waiting=4)))
+
+        asyncio.run(work())
+
+    del run.__wrapped__  # pytest reads the arguments of the outer function
+    return run
+
+
+def job(*words: int, request: ProcessRequest = PARSE) -> Job:
+    """A request of sentences of so many words."""
+    return Job(request, [ConlluSentence.from_forms(["w"] * count) for count in words])
+
+
+@in_a_loop
+def test_equal_requests_are_taken_together_first_come_first_served(service: Service) -> None:
+    jobs = [job(1), job(1, request=BEST), job(2, 3), job(1, request=BEST)]
+    for one in jobs:
+        service.put(one)
+    assert service.take() == [jobs[0], jobs[2]]
+    assert service.take() == [jobs[1], jobs[3]]
+    assert service.take() == []
+
+
+@in_a_loop
+def test_requests_taken_together_have_a_limit_of_words(service: Service) -> None:
+    half, more = job(TOGETHER // 2), job(TOGETHER // 2 + 1)
+    lists = job(TOGETHER // 10, request=BEST), job(1, request=BEST)
+    for one in (half, more, *lists):
+        service.put(one)
+    assert [service.take() for _ in range(4)] == [[half], [more], [lists[0]], [lists[1]]]
+
+
+@in_a_loop
+def test_cancelled_requests_are_not_taken_and_take_no_room(service: Service) -> None:
+    jobs = [job(1) for _ in range(5)]
+    for one in jobs[:4]:
+        service.put(one)
+    with pytest.raises(RequestError) as refused:
+        service.put(jobs[4])
+    assert refused.value.status == 503 and "4 requests wait already" in str(refused.value.text)
+    jobs[0].lists.cancel()
+    service.put(jobs[4])
+    assert service.take() == jobs[1:]
