@@ -12,14 +12,10 @@ def from_json(content: str | bytes, pairs: Callable[[list[tuple[str, Any]]], Any
     """Read a value; ``pairs`` makes the dict of an object.
 
     Raises:
-        ValueError: for what is no JSON in UTF-8, is nested too deeply, or holds half of a surrogate pair, which no
-            text in UTF-8 can hold.
+        ValueError: for what is no JSON in UTF-8, or holds half of a surrogate pair, which no text in UTF-8 can hold.
     """
     text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-    try:
-        value = json.loads(text, object_pairs_hook=pairs)
-    except RecursionError as error:
-        raise ValueError("its values are nested too deeply") from error
+    value = json.loads(text, object_pairs_hook=pairs)
     if _MAY_BE_HALF_OF_A_PAIR.search(text):  # a pair of escapes is a character
         try:
             json.dumps(value, ensure_ascii=False).encode()

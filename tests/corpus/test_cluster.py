@@ -116,7 +116,7 @@ def test_a_manifest_grows_by_lines_and_the_last_one_of_an_output_counts(tmp_path
     assert read_manifest(path) == {"a": {"output": "a", "words": 3}, "b": {"output": "b", "words": 2}}
 
 
-@pytest.mark.parametrize("line", [b"{", b"3", b'{"words": 3}', b'{"output": 3}', b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("line", [b"{", b"3", b'{"words": 3}', b'{"output": 3}', b"\xff"])
 def test_a_damaged_manifest(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "manifest.jsonl"
     Manifest(path).add({"output": "name of any bytes: \udcff"})

@@ -97,7 +97,7 @@ def test_the_shipped_rules_are_of_universal_dependencies() -> None:
         ("root_upos: []\n", 1, "a list of root_upos must not be empty"),
         ("root_upos:\n", 1, "this must be a value, got nothing"),
         ("trees: nonprojective\n", 1, "trees must be projective, got 'nonprojective': leave it out for all trees"),
-        ("trees: projective\ntrees: projective\n", None, "line 2: the key 'trees' is repeated"),
+        ("trees: projective\ntrees: projective\n", 2, "the key 'trees' is repeated"),
         ("trees: [\n", 2, "the text is not YAML: "),
     ],
 )

@@ -281,21 +281,11 @@ def test_one_or_several_values(tmp_path: Path, key: str, value: str, expected: t
         assert getattr(load_config(path).model.encoder, key) == expected
 
 
-LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join(['*' + before] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
-)
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (LAUGHS, "values, with aliases"),
-        ("data: " + "[" * 100_000, "must nest at most 32 deep"),
-        ("data: " + "{a: " * 10_000, "must nest at most 32 deep"),
-        ("output: a\nseed: 1\noutput: b\n", "line 3: the key 'output' is repeated"),
-        ("output: a\nmodel:\n  arc_size: 3\n  arc_size: 4\n", "line 4: the key 'arc_size' is repeated"),
-        ("data: &a [*a]\n", r"define &a before the use of \*a"),
-        ("output: " + "x" * 2**20, "has more than 1,048,576 bytes"),
+        ("output: a\nseed: 1\noutput: b\n", "the key 'output' is repeated.*line 3"),
+        ("output: a\nmodel:\n  arc_size: 3\n  arc_size: 4\n", "the key 'arc_size' is repeated.*line 4"),
         ("data: 7\n", "data is a section of settings, got 7: set its keys, such as data.batch_squared"),
         ("data: /dev/zero\n", "data is a section of settings, got '/dev/zero'"),
         ("objective: /dev/zero\n", "objective must be the name or dotted path of a class, got '/dev/zero'"),
@@ -303,13 +293,11 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("1: 2\n", "Unknown setting 1"),
     ],
 )
-def test_files_beyond_all_bounds(tmp_path: Path, text: str, words: str) -> None:
+def test_files_with_wrong_contents(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "c.yaml").write_text(text, encoding="utf-8")
-    started = time.perf_counter()
     with pytest.raises(TreeparseError, match=words) as caught:
         load_config(tmp_path / "c.yaml")
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
-    assert time.perf_counter() - started < 20
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"# \xe9"])
@@ -325,7 +313,7 @@ def test_sections_of_nothing_are_left_out(tmp_path: Path) -> None:
     assert load_config(path).optimization == load_config(write(tmp_path / "d.yaml")).optimization
 
 
-def test_aliases_within_bounds_are_read(tmp_path: Path) -> None:
+def test_aliases_are_read(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("output: x\ndata: {train: &files [a, b], dev: *files}\n", encoding="utf-8")
     assert load_config(path).data.dev == ["a", "b"]
@@ -334,9 +322,6 @@ def test_aliases_within_bounds_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--data", "{train: a, train: b}"], "The value of --data cannot be read: line 1: the key 'train' is repeated"),
-        (["--data", "[" * 50_000], "must nest at most 32 deep"),
-        (["--model.encoder={a: &a [x, x], b: [*c]}"], r"before the use of \*c"),
         (["--data", "/dev/zero"], "data is a section of settings, got '/dev/zero'"),
         (["--seed", "-1"], r"seed must be from 0 to 2\*\*63 - 1, got -1"),
         (["--seed", str(10**30)], r"seed must be from 0 to 2\*\*63 - 1, got 10{30}"),

@@ -39,7 +39,7 @@ def read_manifest(path: str | Path) -> dict[str, dict[str, Any]]:
         for number, text in enumerate(stream, 1):
             try:
                 line = json.loads(text)  # not `from_json`: names of files may hold halves of surrogate pairs
-            except (ValueError, RecursionError):
+            except ValueError:
                 line = None
             if not (isinstance(line, dict) and isinstance(line.get("output"), str)):
                 problem = 'a line of a manifest is a JSON object with an "output": is the file damaged?'

@@ -236,7 +236,7 @@ def checked_architecture(architecture: Mapping[str, Any]) -> dict[str, Any]:
     """
     try:
         plain = json.loads(json.dumps(dict(architecture), allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise TreeparseError(f"encoder.architecture must be plain JSON data ({error}).") from error
     for name, value in _settings(plain):
         if REFUSED.fullmatch(name):

@@ -34,7 +34,7 @@ class JsonlReader(Reader):
         fault = partial(DataError, source=item.source, line=item.line)
         try:
             document = json.loads(item.text)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise fault(f"the line must be JSON ({error!s:.200})") from error
         if not isinstance(document, dict):
             raise fault("the line must be a JSON object of one document")

@@ -8,26 +8,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from jsonargparse import Namespace, get_loader, set_loader
+from jsonargparse import Namespace, get_loader
 
-from treeparse.data.yaml import LONGEST, OutOfBoundsError, check_yaml
+from treeparse.data.yaml import UniqueKeyLoader
 from treeparse.errors import TreeparseError
 
 HELP = "treeparse train --help-config lists all settings"
 FILES = ("data.train", "data.dev", "data.unlabelled")  # options that take several values, separated by spaces
 LENGTHS = ("optimization.epochs", "optimization.steps")  # of a run, each a minimum
-MODE = "bounded_yaml"  # jsonargparse's name for how it reads values
 # Names of settings in other tools.
 _SYNONYMS = {"lr": "learning_rate", "batch_size": "batch_words"}
 
 
 def load_yaml(text: str) -> Any:
-    """Read a text as jsonargparse reads YAML; raise ``yaml.YAMLError``, also beyond the bounds of `check_yaml`."""
-    check_yaml(text)
+    """Read a text as jsonargparse reads YAML; raise ``yaml.YAMLError`` also for a repeated key."""
+    yaml.compose(text, Loader=UniqueKeyLoader)
     return get_loader("yaml")(text)
-
-
-set_loader(MODE, load_yaml, (yaml.YAMLError,))
 
 
 class Option(NamedTuple):
@@ -123,12 +119,10 @@ def file_settings(path: str | Path) -> dict[Any, Any]:
 
     Raises:
         TreeparseError: the file does not exist or holds no settings.
-        yaml.YAMLError: the file is no YAML, or beyond the bounds of `check_yaml`.
+        yaml.YAMLError: the file is no YAML, or repeats a key.
     """
     if not Path(path).is_file():
         raise TreeparseError(f"There is no config file {str(path)!r}; treeparse config lists the shipped ones.")
-    if Path(path).stat().st_size > LONGEST:
-        raise TreeparseError(f"{path} is no config file: it has more than {LONGEST:,} bytes.")
     try:
         settings = load_yaml(Path(path).read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
@@ -182,25 +176,13 @@ def without_replaced_length(settings: dict[Any, Any], options: Sequence[Option])
 
 
 def option_arguments(options: Sequence[Option], keys: Keys) -> list[str]:
-    """Return options as arguments; raise ``TreeparseError`` for unknown keys and texts beyond all bounds."""
+    """Return options as arguments; raise ``TreeparseError`` for unknown keys."""
     arguments: list[str] = []
     for option in options:
         keys.check(option.key, dashes="--")
         values = option.values
         if option.name in FILES and len(values) > 1:  # as shells expand a glob
             values = [json.dumps(values, ensure_ascii=False)]
-        values = [_option_value(option.key, value, keys) for value in values]
+        values = [value if value.startswith(("{", "[")) else keys.spelled(option.key, value) for value in values]
         arguments += ["=".join([f"--{option.name}", *values[:1]]), *values[1:]]
     return arguments
-
-
-def _option_value(key: str, text: str, keys: Keys) -> str:
-    if not text.startswith(("{", "[")):
-        return keys.spelled(key, text)
-    try:
-        check_yaml(text)
-    except OutOfBoundsError as error:
-        raise TreeparseError(f"The value of --{key} cannot be read: {error}.") from error
-    except yaml.YAMLError:
-        pass  # jsonargparse reports it if it is a fault: the name of a file may start so
-    return text

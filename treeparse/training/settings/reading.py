@@ -21,7 +21,6 @@ from treeparse.model.folder.hub import check_local_model
 from treeparse.names import OBJECTIVES
 from treeparse.nn.config import TransformerConfig, no_adapters
 from treeparse.training.settings.arguments import (
-    MODE,
     Keys,
     Option,
     file_arguments,
@@ -230,9 +229,7 @@ def _shown(flat: Mapping[str, Any], key: str) -> str:
 
 def _build_parser(names: Names) -> ArgumentParser:
     """Build a parser of all settings but the objective's, because those load torch."""
-    parser = ArgumentParser(
-        prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False, parser_mode=MODE
-    )
+    parser = ArgumentParser(prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False)
     parser.add_argument("--config", action="config", help="a YAML file of these keys")
     parser.add_argument("--output", type=str, required=True, help="the folder of the run")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first weights, data order and dropout")
@@ -257,7 +254,7 @@ _cached_parser = cache(_parser_and_keys)  # for components of the package: build
 
 @cache
 def _objective_parser() -> ArgumentParser:
-    parser = ArgumentParser(exit_on_error=False, add_help=False, allow_abbrev=False, parser_mode=MODE)
+    parser = ArgumentParser(exit_on_error=False, add_help=False, allow_abbrev=False)
     parser.add_argument("--config", action="config")
     _add_objective(parser)
     return parser
