@@ -16,7 +16,6 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from fuzz.files import SENTENCE, told_of
-from fuzz.mutations import Mutation, mutated, mutations
 from treeparse.data.files import open_input
 from treeparse.data.folders import atomic_folder
 from treeparse.data.outputs import atomic_output
@@ -114,13 +113,14 @@ class Run(RuleBasedStateMachine):
         assert_same_bits(self.run)
 
     @precondition(lambda self: self.begun)
-    @rule(which=st.integers(0, 99), changes=mutations())
-    def damage_and_mend(self, which: int, changes: list[Mutation]) -> None:
-        """A damaged file is refused or does no harm; and a refusal leaves all files as they were."""
+    @rule(which=st.integers(0, 99), share=st.floats(0, 1))
+    def damage_and_mend(self, which: int, share: float) -> None:
+        """A file that is cut off is refused or does no harm; and a refusal leaves all files as they were."""
         files = sorted(path for path in self.run.rglob("*") if path.is_file() and "tensorboard" not in path.parts)
         path, kept = files[which % len(files)], self.folder / "kept"
         shutil.copytree(self.run, kept)
-        path.write_bytes(mutated(path.read_bytes(), changes))
+        data = path.read_bytes()
+        path.write_bytes(data[: int(share * len(data))])
         before = contents(self.run)
         if told_of(lambda: train(self.config, resume=True, quiet=True)) is None:
             assert_same_bits(self.run)

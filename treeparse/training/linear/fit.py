@@ -21,7 +21,7 @@ from treeparse.training.linear.learner import LinearLearner
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, ResolvedConfig, TrainConfig
 from treeparse.training.state.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
 from treeparse.training.state.run_directory import RunDirectory
-from treeparse.training.state.run_state import RunState, check_tensors, misfits_of
+from treeparse.training.state.run_state import RunState
 from treeparse.trees.tree_kinds import have_sums
 
 
@@ -151,10 +151,7 @@ def _state(training: LinearTraining, learner: LinearLearner, history: Sequence[E
 
 
 def _restore(learner: LinearLearner, state: RunState) -> None:
-    """Set the weights and sums of a state; raise if it does not fit."""
-    with misfits_of(state.source):
-        check_tensors(state.weights, learner.weights, "its weights")
-        check_tensors(state.average, learner.sums, "its sums of weights")
+    """Set the weights and sums of a state."""
     learner.weights = {name: state.weights[name].clone() for name in learner.weights}
     learner.sums = {name: (state.average or {})[name].clone() for name in learner.sums}
     learner.step = state.step

@@ -157,14 +157,12 @@ class ParserModule(pl.LightningModule):
         return {name: weight.float() if weight.dtype is torch.float64 else weight for name, weight in weights.items()}
 
     def restore(self, state: RunState) -> None:
-        """Resume from a state, before ``Trainer.fit``; raise if it does not fit."""
-        optimizer = self._new_optimizer()
-        state = state.fitted(self.parser, self.objective, self.average, optimizer)
+        """Resume from a state, before ``Trainer.fit``; the settings of the optimiser are the config's."""
         self.parser.load_state_dict(state.weights)
         self.objective.load_state_dict(state.objective)
         if self.average is not None and state.average is not None:
             self.average.load_state_dict(state.average)
-        self._optimizer_state = dict(state.optimizer)
+        self._optimizer_state = {"state": state.optimizer["state"]}
         self.step = state.step
 
     def state(self, identity: Mapping[str, Any], history: Sequence[EpochRecord]) -> RunState:

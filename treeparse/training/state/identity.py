@@ -32,12 +32,12 @@ def run_identity(
 ) -> dict[str, Any]:
     """Return what a run's outcome depends on: its settings, and digests of its sentences and vocabularies."""
     settings = _binding(config.to_dict())
-    digests = {"sentences of data.train": _digest(train), "sentences of data.dev": _digest(dev)}
+    digests: dict[str, Any] = {"sentences of data.train": _digest(train), "sentences of data.dev": _digest(dev)}
     digests["vocabulary"] = _digest([vocabulary])
     if mix.draw is not None:
         digests["treebanks of data.train"] = _digest([mix.draw])
     if mix.unlabelled is not None:
-        digests["files of data.unlabelled"] = _digest(mix.unlabelled.digests())
+        digests["files of data.unlabelled"] = mix.unlabelled.digests()
     return {"settings": settings, "digests": digests}
 
 
