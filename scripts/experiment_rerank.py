@@ -8,8 +8,8 @@ The parsers of a config are cross-trained on folds of EWT's training sentences (
 makes the lists that rerankers learn from: of the best trees, of samples, and of samples without replacement. Lists of
 the test set are made in the same three ways by the base parsers: that of the config, trained on all sentences, or those
 whose folders are named by --model. Of these it measures the oracle scores, and the scores of the parser's own parse, of
-the tree of the highest expected LAS, and of the global and the neural reranker's choices; the same with the choice of
-the highest expected LAS under the reranker. The base weight of a reranker is fitted to lists of the dev set by the same
+the tree of the highest expected LAS, and of the reranker's choices; the same with the choice of the highest expected
+LAS under the reranker. The base weight of a reranker is fitted to lists of the dev set by the same
 base parser. No reranker reads tags.
 
 Each result appends a line to a file of JSON lines, and those that stand there are not repeated. In the end it prints
@@ -34,7 +34,6 @@ from treeparse.rerank import (
     LogLinearConfig,
     Reranker,
     Scorer,
-    TreeNetworkConfig,
     rerank,
 )
 from treeparse.rerank.crossparsing import METHODS, Listing, Method, crossparse, listed
@@ -44,7 +43,7 @@ from treeparse.training import load_config, train
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_rerank.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"
-KINDS = {"global": LogLinearConfig, "neural": TreeNetworkConfig}
+RERANKER = "global"  # its name in the results
 RUN = ("treebank", "folds", "base", "lists", "chosen_by", "seed")  # tell the results of a file apart
 TITLES = {"best": "K best", "samples": "samples", "different_samples": "samples without replacement"}
 
@@ -66,9 +65,8 @@ class Experiment:
         for method in self.arguments.lists:
             for base in self.bases:
                 self._measure_lists(base, method)
-            for kind in self.arguments.kinds:
-                for seed in self.arguments.seeds:
-                    self._measure_reranker(method, kind, seed)
+            for seed in self.arguments.seeds:
+                self._measure_reranker(method, seed)
         return [each for run, each in self.records.items() if run[:2] == self._run("", "", "", 0)[:2]]
 
     def _measure_lists(self, base: str, method: Method) -> None:
@@ -85,26 +83,26 @@ class Experiment:
         if method == "best" and (run := self._run(base, method, "parser", 0)) not in self.records:
             self._add(run, {"k": k, **self._scores(self._lists(base, method, "test"), parsers_own)})
 
-    def _measure_reranker(self, method: Method, kind: str, seed: int) -> None:
-        missing = [base for base in self.bases if self._run(base, method, kind, seed) not in self.records]
+    def _measure_reranker(self, method: Method, seed: int) -> None:
+        missing = [base for base in self.bases if self._run(base, method, RERANKER, seed) not in self.records]
         if not missing:
             return
         for base in missing:
-            tuned = self._reranker(method, kind, seed).tuned(self.gold["dev"], self._lists(base, method, "dev"))
+            tuned = self._reranker(method, seed).tuned(self.gold["dev"], self._lists(base, method, "dev"))
             lists = self._lists(base, method, "test")
             figures = {"k": self.arguments.k, "base_weight": round(tuned.base_weight, 4)}
-            self._add(self._run(base, method, kind, seed), {**figures, **self._scores(lists, tuned)})
+            self._add(self._run(base, method, RERANKER, seed), {**figures, **self._scores(lists, tuned)})
             both = self._scores(lists, ExpectedAccuracy(scorer=tuned))
-            self._add(self._run(base, method, f"{kind}, expected las", seed), {**figures, **both})
+            self._add(self._run(base, method, f"{RERANKER}, expected las", seed), {**figures, **both})
 
-    def _reranker(self, method: Method, kind: str, seed: int) -> Reranker:
+    def _reranker(self, method: Method, seed: int) -> Reranker:
         """A trained reranker, the same for all base parsers."""
-        folder = self.work / f"{kind}-{method}-{self.arguments.train_k}-seed{seed}"
+        folder = self.work / f"{RERANKER}-{method}-{self.arguments.train_k}-seed{seed}"
         if not folder.is_dir():
             print(f"training {folder.name}", flush=True)
             gold, lists = self._sentences("train"), self._crossparsed(method)
             learning, say = LearningConfig(seed=seed), lambda line: print(line, flush=True)
-            Reranker.train(KINDS[kind](), gold, read_nbest(lists), learning, say=say).save_pretrained(folder)
+            Reranker.train(LogLinearConfig(), gold, read_nbest(lists), learning, say=say).save_pretrained(folder)
         return Reranker.from_pretrained(folder)
 
     def _crossparsed(self, method: Method) -> Path:
@@ -203,8 +201,7 @@ def main(options: Sequence[str] | None = None) -> None:
     parser.add_argument("--train-k", type=int, default=32, metavar="K", help="parses of a training list (default: 32)")
     parser.add_argument("-k", type=int, default=64, metavar="K", help="parses of a test list (default: 64)")
     parser.add_argument("--lists", nargs="+", choices=METHODS, default=METHODS, help="(default: all)")
-    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=[*KINDS], help="rerankers (default: all)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="of rerankers (default: 1 2 3)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="of the reranker (default: 1 2 3)")
     arguments = parser.parse_args(options)
     with working_folder(arguments, "experiment_rerank") as work:
         records = Experiment(arguments, work).results()

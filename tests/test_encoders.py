@@ -54,8 +54,7 @@ def test_only_its_own_files_know_the_bilstm() -> None:
     files = ("nn/__init__.py", "nn/config.py", "nn/bilstm.py", "nn/embedding.py")
     over = ("nn/transformer.py",)  # which may have one on top
     kinds = ("model/config.py", "model/encoders/bilstm.py", "model/encoders/__init__.py")
-    default = ("rerank/tree_network.py",)  # the neural reranker's, if its config names none
-    assert naming == {*map(Path, (*files, *over, *kinds, *default))}
+    assert naming == {*map(Path, (*files, *over, *kinds))}
 
 
 # A kind that reads no words at all, but their lengths, and has weights that come from elsewhere.

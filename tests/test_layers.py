@@ -57,7 +57,7 @@ ALLOWED = {
     "corpus": GROUND | {"version", "data", "rules", "model"},
     "pipelines": GROUND | {"trees", "data", "model", "corpus"},
     "training": GROUND | {"progress", "version", "kernels", "trees", "data", "nn", "metrics", "objectives", "model"},
-    "rerank": GROUND | {"progress", "data", "nn", "metrics", "model", "training"},
+    "rerank": GROUND | {"progress", "data", "metrics", "model", "training"},
     "serve": GROUND | {"version", "data", "nn", "model", "corpus"},
     "cli": GROUND
     | {

@@ -47,7 +47,7 @@ def test_lists_to_choose_by_and_another_base_weight(lists: Path, tmp_path: Path)
     dev = tmp_path / "dev.conllu"
     one, two = tmp_path / "one", tmp_path / "two"
     learn = ["train-reranker", dev, lists, "--epochs", 1, "-q"]
-    assert run(*learn, "--kind", "neural", "--dev", dev, lists, "-o", one) == 0
+    assert run(*learn, "--dev", dev, lists, "-o", one) == 0
     assert run("train-reranker", dev, lists, "--tune", one, "-o", two, "-q") == 0
     first, second = Reranker.from_pretrained(one), Reranker.from_pretrained(two)
     gold = [sentence.words for sentence in load_treebank(dev)]

@@ -7,8 +7,8 @@ import pytest
 from helpers.nbest_lists import LABELS, nbest_list, random_heads, random_list
 
 from treeparse.errors import TreeparseError
+from treeparse.rerank.configurations import configurations, differing
 from treeparse.rerank.features import NodeNames, features, shape, size_class
-from treeparse.rerank.forests import configurations, differing
 from treeparse.rerank.loglinear import LogLinear, LogLinearConfig
 from treeparse.sentence import Sentence
 

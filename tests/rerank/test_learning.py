@@ -15,13 +15,10 @@ from helpers.nbest_lists import nbest_list
 import treeparse.rerank
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
-from treeparse.nn import BiLSTMConfig
-from treeparse.rerank import LearningConfig, LogLinearConfig, Reranker, TreeNetworkConfig, reranked
+from treeparse.rerank import LearningConfig, LogLinearConfig, Reranker, reranked
 from treeparse.rerank.learning import BASE_WEIGHTS, Target, example, list_loss, right_words, tune
 from treeparse.rerank.loglinear import LogLinear
 from treeparse.sentence import Sentence
-
-SMALL = BiLSTMConfig(min_count=1, word_size=8, char_size=4, char_filters=4, char_widths=(2,), hidden_size=8, layers=1)
 
 
 def by_enumeration(scores: Sequence[float], right: Sequence[float], target: Target) -> float:
@@ -93,11 +90,10 @@ def _labellings(words: int) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("target", ["expected", "best"])
-@pytest.mark.parametrize("model", [LogLinearConfig(bits=12), TreeNetworkConfig(SMALL, size=16, label_size=8)])
-def test_a_preference_for_siblings_is_learned(model: LogLinearConfig | TreeNetworkConfig, target: Target) -> None:
+def test_a_preference_for_siblings_is_learned(target: Target) -> None:
     gold, lists = planted(120, seed=1)
     learning = LearningConfig(target=target, epochs=6, batch_lists=8, learning_rate=0.02)
-    reranker = Reranker.train(model, gold, lists, learning)
+    reranker = Reranker.train(LogLinearConfig(bits=12), gold, lists, learning)
     gold, lists = planted(40, seed=2)
     chosen = [reranked(nbest, reranker).parses[0].labels for nbest in lists]
     assert chosen == [sentence.labels for sentence in gold]
@@ -154,7 +150,7 @@ def _right(reranker: Reranker, gold: Sequence[Sentence], lists: Sequence[NBestLi
 
 def test_the_same_seed_learns_the_same() -> None:
     gold, lists = planted(30, seed=1)
-    model = TreeNetworkConfig(SMALL, size=8, label_size=4)
+    model = LogLinearConfig(bits=12)
     first, second = (Reranker.train(model, gold, lists, LearningConfig(epochs=2, seed=4)) for _ in range(2))
     assert first(lists[0]) == second(lists[0])
 

@@ -12,32 +12,26 @@ from helpers.nbest_lists import LABELS, random_list
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
-from treeparse.rerank import LogLinearConfig, Reranker, TreeNetworkConfig
+from treeparse.rerank import LogLinearConfig, Reranker
 from treeparse.rerank.loglinear import LogLinear
-from treeparse.rerank.tree_network import TreeNetwork
 from treeparse.sentence import Sentence
 
 SMALL = BiLSTMConfig(min_count=1, word_size=4, char_size=3, char_filters=3, char_widths=(2,), hidden_size=4, layers=1)
 GOLD = Sentence(tuple(f"w{number}" for number in range(6)), heads=(0, *[1] * 5), labels=LABELS)
 
 
-def made(kind: str) -> Reranker:
-    """An untrained reranker, with weights that say something."""
+def random_reranker() -> Reranker:
+    """An untrained reranker with random weights."""
     torch.manual_seed(1)
-    model = (
-        LogLinear.build(LogLinearConfig(bits=8, min_count=1), [GOLD])
-        if kind == "global"
-        else TreeNetwork.build(TreeNetworkConfig(SMALL, size=5, label_size=3), [GOLD])
-    )
-    for weights in model.parameters():
-        torch.nn.init.normal_(weights)
+    model = LogLinear.build(LogLinearConfig(bits=8, min_count=1), [GOLD])
+    torch.nn.init.normal_(model.weights)
     return Reranker(model, 0.6)
 
 
-@pytest.fixture(scope="module", params=["global", "neural"])
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("saved") / request.param
-    made(request.param).save_pretrained(path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("saved") / "reranker"
+    random_reranker().save_pretrained(path)
     return path
 
 
@@ -47,7 +41,7 @@ def copy(folder: Path, tmp_path: Path) -> Path:
 
 
 def test_scores_are_the_same_once_loaded(folder: Path) -> None:
-    loaded, own = Reranker.from_pretrained(folder), made(folder.name)
+    loaded, own = Reranker.from_pretrained(folder), random_reranker()
     assert loaded.base_weight == 0.6
     for seed in range(4):
         nbest = random_list(5, 4, random.Random(seed))
@@ -70,26 +64,8 @@ def test_settings_that_are_not_known(copy: Path) -> None:
     with pytest.raises(TreeparseError, match="missing or unknown: colour"):
         Reranker.from_pretrained(copy)
     changed(copy, colour=..., reranker="oracle")
-    with pytest.raises(TreeparseError, match=r"Unknown reranker 'oracle'\. Kinds: global, neural"):
+    with pytest.raises(TreeparseError, match='reranker must be "global", got "oracle"'):
         Reranker.from_pretrained(copy)
-    changed(copy, reranker=["global"])
-    with pytest.raises(TreeparseError, match="Unknown reranker"):
-        Reranker.from_pretrained(copy)
-
-
-def test_a_neural_reranker_loads_with_settings_of_parsers_vectors_unless_it_reads_them(tmp_path: Path) -> None:
-    own = made("neural")
-    own.save_pretrained(tmp_path)
-    model = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))["model"]
-    assert [*model] == ["encoder", "size", "label_size", "dropout"]  # as before there were such vectors
-    changed(tmp_path, model={**model, "vectors": "own", "parser": "", "parser_digest": ""})
-    nbest = random_list(5, 4, random.Random(1))
-    assert Reranker.from_pretrained(tmp_path)(nbest) == own(nbest)
-    changed(tmp_path, model={**model, "vectors": "both", "parser": "runs/mine", "parser_digest": "0"})
-    with pytest.raises(
-        TreeparseError, match=r"reads the word vectors of a parser \(vectors is 'both'\), .* train .* again"
-    ):
-        Reranker.from_pretrained(tmp_path)
 
 
 def test_settings_out_of_range_and_of_other_weights(copy: Path, folder: Path) -> None:
@@ -97,12 +73,11 @@ def test_settings_out_of_range_and_of_other_weights(copy: Path, folder: Path) ->
     with pytest.raises(TreeparseError, match='base_weight must be a finite number, got "high"'):
         Reranker.from_pretrained(copy)
     model = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model"]
-    name, other = ("bits", 9) if folder.name == "global" else ("size", 6)
-    changed(copy, base_weight=1.0, model=model | {name: other})
+    changed(copy, base_weight=1.0, model=model | {"bits": 9})
     with pytest.raises(TreeparseError, match="do not fit its config"):
         Reranker.from_pretrained(copy)
-    changed(copy, model=model | {name: -1})
-    with pytest.raises(TreeparseError, match=name):
+    changed(copy, model=model | {"bits": -1})
+    with pytest.raises(TreeparseError, match="bits"):
         Reranker.from_pretrained(copy)
 
 
@@ -131,6 +106,6 @@ def test_folders_of_something_else(tmp_path: Path) -> None:
     parser.save_pretrained(tmp_path / "parser")
     with pytest.raises(TreeparseError, match="is the folder of a parser, not of a reranker"):
         Reranker.from_pretrained(tmp_path / "parser")
-    made("global").save_pretrained(tmp_path / "reranker")
+    random_reranker().save_pretrained(tmp_path / "reranker")
     with pytest.raises(TreeparseError, match="missing or unknown"):
         Parser.from_pretrained(tmp_path / "reranker")

@@ -4,7 +4,6 @@ A scorer is a callable that returns a score for each parse of a list::
 
     expected LAS under the list, with no training     ExpectedAccuracy
     features of whole trees, log-linear               Reranker, by LogLinearConfig
-    a Tree-LSTM                                       Reranker, by TreeNetworkConfig
     a custom one                                      a function or an object
 
 A `Reranker` learns from lists of sentences on which their parser was not trained, as ``treeparse.rerank.crossparsing``
@@ -34,7 +33,6 @@ from treeparse.rerank.learning import LearningConfig
 from treeparse.rerank.loglinear import LogLinearConfig
 from treeparse.rerank.reranker import Reranker
 from treeparse.rerank.scoring import ExpectedAccuracy, Scorer, rerank, reranked, scorer_named
-from treeparse.rerank.tree_network import TreeNetworkConfig
 
 __all__ = [
     "ExpectedAccuracy",
@@ -42,7 +40,6 @@ __all__ = [
     "LogLinearConfig",
     "Reranker",
     "Scorer",
-    "TreeNetworkConfig",
     "rerank",
     "reranked",
     "scorer_named",

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Self
 
 from treeparse.errors import TreeparseError
-from treeparse.rerank.forests import Configuration
+from treeparse.rerank.configurations import Configuration
 from treeparse.sentence import EMPTY, Sentence
 
 ROOT, EDGE = "<root>", "<edge>"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -12,13 +12,11 @@ from torch.nn.utils.rnn import pad_sequence
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError, name_among
 from treeparse.metrics.counts import REMEDY, universal_arcs, universal_label, word_mismatch
-from treeparse.rerank.loglinear import LogLinear
+from treeparse.rerank.loglinear import Bags, LogLinear
 from treeparse.rerank.scoring import first_indices
-from treeparse.rerank.tree_network import TreeNetwork
 from treeparse.sentence import EMPTY, Sentence
 
 BASE_WEIGHTS = tuple(2 ** (power / 4) for power in range(-12, 29))  # the candidates: from 1/8 to 128
-ListModel = LogLinear | TreeNetwork  # scores trees of lists
 Target = Literal["expected", "best"]
 
 
@@ -34,7 +32,7 @@ class LearningConfig:
         learning_rate: falls linearly to 0.
         weight_decay: decoupled L2 regularisation.
         clip_norm: largest norm of a gradient.
-        seed: seed of the initial weights, the order of lists and dropout.
+        seed: seed of the order of lists.
     """
 
     target: Target = "expected"
@@ -75,13 +73,13 @@ def list_loss(scores: Tensor, right: Tensor, target: Target) -> Tensor:
 class Example:
     """A list of different trees in the form that learning reads."""
 
-    item: Any  # the list as the model prepared it
+    item: Bags
     log_probs: Tensor  # (K,) float32
     right: Tensor  # (K,) float32, words with the right head and universal label
     words: int
 
 
-def example(model: ListModel, gold: Sentence, nbest: NBestList) -> Example:
+def example(model: LogLinear, gold: Sentence, nbest: NBestList) -> Example:
     """Return a list with its trees' right words; a list without UPOS, as from JSONL, gets the gold sentence's tags.
 
     Raises:
@@ -113,9 +111,8 @@ def padded(rows: Sequence[Tensor], fill: float) -> Tensor:
 
 
 @torch.inference_mode()
-def model_scores(model: ListModel, examples: Sequence[Example], size: int = 64) -> list[Tensor]:
+def model_scores(model: LogLinear, examples: Sequence[Example], size: int = 64) -> list[Tensor]:
     """Return the model's scores of the trees of each list, from batches of ``size`` lists."""
-    model.eval()
     return [scores for batch in _batches(examples, size) for scores in _batch_scores(model, batch)]
 
 
@@ -123,7 +120,7 @@ def _batches(examples: Sequence[Example], size: int) -> list[Sequence[Example]]:
     return [examples[start : start + size] for start in range(0, len(examples), size)]
 
 
-def _batch_scores(model: ListModel, batch: Sequence[Example]) -> tuple[Tensor, ...]:
+def _batch_scores(model: LogLinear, batch: Sequence[Example]) -> tuple[Tensor, ...]:
     return model([example.item for example in batch]).split([len(example.right) for example in batch])
 
 
@@ -152,14 +149,13 @@ def tune(examples: Sequence[Example], scores: Sequence[Tensor]) -> Tuned:
 
 
 def fit(
-    model: ListModel,
+    model: LogLinear,
     examples: Sequence[Example],
     held_out: Sequence[Example],
     config: LearningConfig,
     say: Callable[[str], None] = lambda line: None,
 ) -> float:
     """Train a model up to the weights of its best epoch, and return the best base weight for these weights."""
-    torch.manual_seed(config.seed)
     order = torch.Generator().manual_seed(config.seed)
     optimizer = torch.optim.AdamW(model.parameters(), config.learning_rate, weight_decay=config.weight_decay)
     steps = config.epochs * math.ceil(len(examples) / config.batch_lists)
@@ -169,7 +165,6 @@ def fit(
         loss = 0.0
         shuffled = [examples[index] for index in torch.randperm(len(examples), generator=order).tolist()]
         for batch in _batches(shuffled, config.batch_lists):
-            model.train()
             optimizer.zero_grad()
             pairs = zip(_batch_scores(model, batch), batch, strict=True)
             scores = padded([scores + example.log_probs for scores, example in pairs], -math.inf)

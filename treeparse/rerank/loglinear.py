@@ -1,4 +1,4 @@
-"""The global reranker's model: a weight for each feature, and a tree's score is their sum."""
+"""The reranker's model: a weight for each feature, and a tree's score is their sum."""
 
 import zlib
 from collections.abc import Iterable, Sequence
@@ -12,14 +12,14 @@ from torch.nn import functional
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
+from treeparse.rerank.configurations import columns, configurations, differing, shifted
 from treeparse.rerank.features import NodeNames, features
-from treeparse.rerank.forests import columns, configurations, differing, shifted
 from treeparse.sentence import Sentence
 
 
 @dataclass(frozen=True)
 class LogLinearConfig:
-    """The settings of the global reranker.
+    """The settings of a reranker's model.
 
     Attributes:
         bits: the number of weights is 2 ** bits; features are hashed to them.

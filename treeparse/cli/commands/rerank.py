@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import (
     add_drop_empty_argument,
-    add_import_argument,
     add_output_argument,
-    check_modules,
     counted,
-    import_modules,
     modules_of_current_folder,
 )
 from treeparse.cli.corpora import add_output_format_argument
@@ -71,7 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=LIST_FORMATS, help="the format of LISTS (default: by their names)")
     add_output_format_argument(parser)
     add_drop_empty_argument(parser)
-    add_import_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,7 +92,6 @@ def run(args: argparse.Namespace) -> int:
 def _scorer(args: argparse.Namespace) -> "Scorer":
     if args.model is not None and args.scorer is not None:
         raise TreeparseError("--model and --scorer both say what chooses: give one of them.")
-    check_modules(args)
     if args.model is not None:
         check_folder(args.model)
     if args.scorer is not None and "." in args.scorer:
@@ -104,7 +99,6 @@ def _scorer(args: argparse.Namespace) -> "Scorer":
             check_module(args.scorer.rpartition(".")[0])
     from treeparse.rerank import ExpectedAccuracy, Reranker, scorer_named
 
-    import_modules(args)
     scorer = None if args.model is None else Reranker.from_pretrained(args.model)
     if args.scorer is not None:
         with modules_of_current_folder():

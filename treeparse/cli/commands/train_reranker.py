@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from treeparse import terminal
-from treeparse.cli.common import add_import_argument, import_modules, output_file, positive, seed
+from treeparse.cli.common import output_file, positive, seed
 from treeparse.data import NBestList, expand_paths, load_treebank, read_nbest
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import check_model_folder
@@ -15,15 +15,14 @@ HELP = "train a reranker from lists and gold trees"
 EPILOG = """examples:
   treeparse crossparse --config my.yaml --folds 4 -k 32 --output runs/folds
   treeparse train-reranker train.conllu runs/folds/best-32.jsonl -o runs/reranker
-  treeparse train-reranker train.conllu runs/folds/best-32.jsonl --kind neural -o runs/neural
   treeparse train-reranker train.conllu lists.jsonl --dev dev.conllu dev-lists.jsonl -o runs/reranker
   treeparse train-reranker dev.conllu other-lists.jsonl --tune runs/reranker -o runs/reranker-for-other
 
 LISTS are lists of the sentences of GOLD, in order, by parsers that were not trained on these sentences; crossparse
-makes such lists of training data. A tree's score is base_weight times the parser's log probability, plus:
-  global  the sum of the weights of features larger than an arc: siblings, grandparents, the labels and the number of a
-          head's dependents, sizes and edges of subtrees
-  neural  scores of arcs by a Tree-LSTM over the subtree below each arc, on top of an encoder
+makes such lists of training data. A tree's score is base_weight times the parser's log probability, plus the sum of the
+weights of features larger than an arc: siblings, grandparents, the labels and the number of a head's dependents, sizes
+and edges of subtrees.
+
 Training maximises the expected number of right words, or the probability of the best trees (--target). The lists of
 --dev, or every tenth of LISTS, choose the epoch and base_weight. --tune changes only the base_weight of a trained
 reranker, to suit the lists of another parser, or longer lists.
@@ -37,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("gold", metavar="GOLD", help="CoNLL-U with gold trees, plain or compressed; a glob")
     parser.add_argument("lists", metavar="LISTS", help="n-best lists of these sentences, CoNLL-U or JSONL; a glob")
     parser.add_argument("-o", "--output", type=output_file, required=True, metavar="DIR", help="the reranker's folder")
-    parser.add_argument("--kind", choices=("global", "neural"), default="global", help="see below (default: global)")
     parser.add_argument("--dev", nargs=2, metavar=("GOLD", "LISTS"), help="held-out trees and lists to choose an epoch")
     parser.add_argument("--tune", metavar="DIR", help="only fit the base weight of this reranker to LISTS")
     parser.add_argument(
@@ -47,17 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--upos",
         action="store_true",
-        help="let global features read the UPOS of LISTS, or of GOLD if LISTS are JSONL",
+        help="let features read the UPOS of LISTS, or of GOLD if LISTS are JSONL",
     )
-    parser.add_argument("--seed", type=seed, default=1, metavar="N", help="seed of weights and order (default: 1)")
+    parser.add_argument("--seed", type=seed, default=1, metavar="N", help="seed of the order of LISTS (default: 1)")
     parser.add_argument("--multi-root", action="store_true", help="allow gold trees of several roots")
-    add_import_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, or tune, and write the reranker."""
     check_model_folder(args.output, "reranker")
-    from treeparse.rerank import LogLinearConfig, Reranker, TreeNetworkConfig
+    from treeparse.rerank import LogLinearConfig, Reranker
     from treeparse.rerank.learning import LearningConfig
 
     if args.tune is not None and args.dev is not None:
@@ -67,16 +64,14 @@ def run(args: argparse.Namespace) -> int:
         if not args.quiet:
             terminal.warn(line)
 
-    import_modules(args)
     gold, lists = _gold(args.gold, args), _lists(args.lists)
     if args.tune is not None:
         reranker = Reranker.from_pretrained(args.tune).tuned(gold, lists)
     else:
-        model = LogLinearConfig(upos=args.upos) if args.kind == "global" else TreeNetworkConfig()
         epochs = {} if args.epochs is None else {"epochs": args.epochs}
         learning = LearningConfig(target=args.target, seed=args.seed, **epochs)
         held_out = None if args.dev is None else (_gold(args.dev[0], args), _lists(args.dev[1]))
-        reranker = Reranker.train(model, gold, lists, learning, held_out=held_out, say=say)
+        reranker = Reranker.train(LogLinearConfig(upos=args.upos), gold, lists, learning, held_out=held_out, say=say)
     reranker.save_pretrained(args.output)
     if not args.quiet:
         terminal.write(f"base weight {reranker.base_weight:.2f}: {args.output}")
