@@ -41,7 +41,6 @@ ALLOWED = {
     "json_files": set(),
     "terminal": set(),
     "version": set(),
-    "references": set(),
     "progress": {"terminal"},
     "kernels": set(),
     "device": GROUND | {"kernels"},

@@ -74,10 +74,8 @@ A custom model can learn a latent tree from any loss::
             arcs = trees.relaxed_sample(0.5, hard=True) if self.training else trees.marginals
             return vectors + arcs.to(vectors.dtype).transpose(1, 2) @ vectors
 
-``treeparse.trees.layouts`` converts scores, marginals and trees from and to the layouts of torch-struct, SuPar, SynJax
-and ufal.chu_liu_edmonds.
-
-Papers are cited by short names, such as [Exp]: ``help("treeparse.references")`` lists them.
+The guide's page "Comparisons" says how torch-struct, SuPar, SynJax and ufal.chu_liu_edmonds lay out scores. Papers are
+cited by short names, such as [Exp], which the guide's page "References" lists.
 """
 
 from treeparse.trees.approximate.climbing import climb
