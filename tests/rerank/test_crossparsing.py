@@ -86,7 +86,7 @@ def test_it_goes_on_where_it_was_broken_off(
     crossparse(config, 2, Listing(3), quiet=True)
     assert trained == ["fold0", "fold1", "fold1"] and (folder / "best-3.jsonl").read_bytes() == before
     drawn = crossparse(config, 2, Listing(3, "different_samples"), quiet=True)
-    assert drawn.name == "different_samples-3-seed0.jsonl" and len(list(read_nbest(drawn))) == 40
+    assert drawn.name == "different_samples-3.jsonl" and len(list(read_nbest(drawn))) == 40
     with pytest.raises(TreeparseError, match="folds differ: name another folder"):
         crossparse(config, 3, Listing(3), quiet=True)
     train_file = tmp_path / "train.conllu"

@@ -26,7 +26,7 @@ from treeparse.model.pruning import known_arcs, likely_arcs
 from treeparse.model.scorers import scorer_kind
 from treeparse.model.scorers.scorer import PartScores, Scorer, ScorerOutput
 from treeparse.model.tagging import Tagging, TagNames, words_of_tag_terms
-from treeparse.names import DecoderName, Precision, precision_named
+from treeparse.names import Precision, precision_named
 from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
@@ -278,11 +278,9 @@ class Parser(nn.Module, AnyParser):
         return total_loss(terms, p), terms
 
     @torch.inference_mode()
-    def parse_batch(
-        self, batch: Batch, sentences: Sequence[Sentence], decoder: DecoderName | None = None
-    ) -> list[Parse]:
-        """The labelled tree that the decoder, or the config's, chooses for each sentence of a batch."""
-        return self._parses(*self.distribution_and_tags(batch), sentences, decoder)
+    def parse_batch(self, batch: Batch, sentences: Sequence[Sentence]) -> list[Parse]:
+        """The labelled tree that the config's decoder chooses for each sentence of a batch."""
+        return self._parses(*self.distribution_and_tags(batch), sentences)
 
     @torch.inference_mode()
     def measure(self, batch: Batch, sentences: Sequence[Sentence], objective: Objective) -> tuple[list[Parse], float]:
@@ -294,10 +292,8 @@ class Parser(nn.Module, AnyParser):
         loss, _ = self._loss(known, tagging, batch, objective)
         return self._parses(p, tagging, sentences), float(loss)
 
-    def _parses(
-        self, p: LabeledCRF, tagging: Tagging, sentences: Sequence[Sentence], decoder: DecoderName | None = None
-    ) -> list[Parse]:
-        parses = ChosenTree(self._decoder(decoder))(p).parses(sentences, self.label_names)
+    def _parses(self, p: LabeledCRF, tagging: Tagging, sentences: Sequence[Sentence]) -> list[Parse]:
+        parses = ChosenTree(self._decoder(None))(p).parses(sentences, self.label_names)
         return [parse for [parse] in tagging.add_to(parses)]
 
 

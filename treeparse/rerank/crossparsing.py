@@ -34,23 +34,22 @@ class Listing:
 
     Attributes:
         k: parses of a sentence, at most.
-        method: the k best, k samples, or k different samples: samples without replacement.
-        seed: seed of samples, which depend on it and on the sentence's index in the training data.
+        method: the k best, k samples, or k different samples: samples without replacement. Samples depend on the
+            sentence's index in the training data.
     """
 
     k: int = 32
     method: Method = "best"
-    seed: int = 0
 
     def __post_init__(self) -> None:
         name_among(self.method, METHODS, f"Unknown method {self.method!r:.60} of listing parses")
-        if self.k < 1 or self.seed < 0:
-            raise TreeparseError(f"k must be 1 or more, and seed 0 or more, got {self.k} and {self.seed}.")
+        if self.k < 1:
+            raise TreeparseError(f"k must be 1 or more, got {self.k}.")
 
     @property
     def file(self) -> str:
         """The name of the file of such lists."""
-        return f"{self.method}-{self.k}{'' if self.method == 'best' else f'-seed{self.seed}'}.jsonl"
+        return f"{self.method}-{self.k}.jsonl"
 
 
 def fold_indices(sentences: int, folds: int, fold: int) -> range:
@@ -148,8 +147,8 @@ def listed(
         if listing.method == "best":
             lists = parser.kbest(words, listing.k, progress=report)
         else:
-            options = {"replacement": listing.method == "samples", "seed": listing.seed, "first": chunk}
-            lists = parser.sample(words, listing.k, progress=report, **options)
+            replacement = listing.method == "samples"
+            lists = parser.sample(words, listing.k, replacement=replacement, first=chunk, progress=report)
         for index, parses in zip(chunk, lists, strict=True):
             sentence = sentences[index]
             named = sentence if sentence.sent_id else replace(sentence, sent_id=f"sentence-{index + 1}")

@@ -17,6 +17,7 @@ from treeparse.rerank.scoring import first_indices
 from treeparse.sentence import EMPTY, Sentence
 
 BASE_WEIGHTS = tuple(2 ** (power / 4) for power in range(-12, 29))  # the candidates: from 1/8 to 128
+WEIGHT_DECAY, CLIP_NORM = 0.01, 5.0  # of AdamW; the largest norm of a gradient
 Target = Literal["expected", "best"]
 
 
@@ -30,8 +31,6 @@ class LearningConfig:
         epochs: passes over the lists; the model has the weights after the epoch with the best LAS on held-out lists.
         batch_lists: lists in a step.
         learning_rate: falls linearly to 0.
-        weight_decay: decoupled L2 regularisation.
-        clip_norm: largest norm of a gradient.
         seed: seed of the order of lists.
     """
 
@@ -39,16 +38,14 @@ class LearningConfig:
     epochs: int = 4
     batch_lists: int = 32
     learning_rate: float = 2e-3
-    weight_decay: float = 0.01
-    clip_norm: float = 5.0
     seed: int = 1
 
     def __post_init__(self) -> None:
         name_among(self.target, get_args(Target), f"Unknown target {self.target!r:.60}")
-        if min(self.epochs, self.batch_lists) < 1 or not self.learning_rate > 0 or self.weight_decay < 0:
+        if min(self.epochs, self.batch_lists) < 1 or not self.learning_rate > 0:
             raise TreeparseError(
-                "epochs and batch_lists must be 1 or more, learning_rate above 0, and weight_decay 0 or more, got "
-                f"{self.epochs}, {self.batch_lists}, {self.learning_rate} and {self.weight_decay}."
+                "epochs and batch_lists must be 1 or more, and learning_rate above 0, got "
+                f"{self.epochs}, {self.batch_lists} and {self.learning_rate}."
             )
 
 
@@ -157,7 +154,7 @@ def fit(
 ) -> float:
     """Train a model up to the weights of its best epoch, and return the best base weight for these weights."""
     order = torch.Generator().manual_seed(config.seed)
-    optimizer = torch.optim.AdamW(model.parameters(), config.learning_rate, weight_decay=config.weight_decay)
+    optimizer = torch.optim.AdamW(model.parameters(), config.learning_rate, weight_decay=WEIGHT_DECAY)
     steps = config.epochs * math.ceil(len(examples) / config.batch_lists)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(1 - step / steps, 0.0))
     best: tuple[Tuned, dict[str, Tensor]] | None = None
@@ -170,7 +167,7 @@ def fit(
             scores = padded([scores + example.log_probs for scores, example in pairs], -math.inf)
             losses = list_loss(scores, padded([example.right for example in batch], -1), config.target)
             losses.mean().backward()
-            nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+            nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
             optimizer.step()
             schedule.step()
             loss += float(losses.detach().sum())

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse import terminal
-from treeparse.cli.common import add_decoder_argument, add_import_argument, add_overwrite_argument
+from treeparse.cli.common import add_import_argument, add_overwrite_argument
 from treeparse.cli.models import check_models, load_model
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data import load_treebank
@@ -33,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tests", nargs="*", metavar="TEST", help="CoNLL-U with gold trees, to be parsed and scored")
     parser.add_argument("--model-name", metavar="NAME", help="the card's title (default: the name of the run's folder)")
     add_overwrite_argument(parser)
-    add_decoder_argument(parser)
     add_import_argument(parser)
 
 
@@ -61,5 +60,5 @@ def _scores(parser: "Parser", path: str, args: argparse.Namespace) -> "Attachmen
 
     gold = [sentence.words for sentence in load_treebank(path)]
     with parsing_bar(gold, hidden=args.quiet) as progress:
-        parses = parser.parse(gold, decoder=args.decoder, progress=progress)
+        parses = parser.parse(gold, progress=progress)
     return attachment_scores(gold, with_parses(gold, parses))

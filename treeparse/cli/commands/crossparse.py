@@ -3,7 +3,7 @@
 import argparse
 
 from treeparse import terminal
-from treeparse.cli.common import modules_of_current_folder, positive, seed
+from treeparse.cli.common import modules_of_current_folder, positive
 from treeparse.cli.training import add_config_arguments, read_config, stoppable
 from treeparse.shipped import file_or_shipped
 
@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folds", type=positive, default=4, metavar="N", help="parsers to train (default: 4)")
     parser.add_argument("-k", type=positive, default=32, metavar="K", help="parses of a list, at most (default: 32)")
     parser.add_argument("--method", choices=METHODS, default="best", help="the best or random trees (default: best)")
-    parser.add_argument("--draw-seed", type=seed, default=0, metavar="S", help="seed of random trees (default: 0)")
 
 
 @modules_of_current_folder()
@@ -44,7 +43,7 @@ def _crossparse(args: argparse.Namespace) -> None:
     config = read_config(file_or_shipped(args.config), args, output=args.output).checked()
     from treeparse.rerank.crossparsing import Listing, crossparse
 
-    listing = Listing(args.k, args.method.replace("-", "_"), args.draw_seed)
+    listing = Listing(args.k, args.method.replace("-", "_"))
     lists = crossparse(config, args.folds, listing, quiet=args.quiet)
     if not args.quiet:
         terminal.write(f"lists: {lists}")

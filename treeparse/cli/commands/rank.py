@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from treeparse.cli import corpora
-from treeparse.cli.common import add_decoder_argument, positive, tsv_line
+from treeparse.cli.common import positive, tsv_line
 from treeparse.cli.models import SEVERAL
 from treeparse.corpus.request import is_folder
 from treeparse.corpus.trees import TreeRequest
@@ -49,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     output = "the sentences; .gz compresses; a folder gets a file an input, each ranked by itself"
     corpora.add_arguments(parser, output=output)
-    add_decoder_argument(parser)
     parser.add_argument("--by", choices=VALUES, default="entropy", help="see below (default: entropy)")
     parser.add_argument("--per-word", action="store_true", help="divide by the number of words")
     parser.add_argument("--top", type=positive, metavar="N", help="write only the first N sentences")
@@ -63,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Order the sentences and write them."""
     by_gradient = args.by == "expected_gradient"
-    trees = TreeRequest(decoder=args.decoder, probabilities=not by_gradient, gradient=by_gradient)
+    trees = TreeRequest(probabilities=not by_gradient, gradient=by_gradient)
     has_conllu_name = not is_folder(args.output) and plain_name(args.output).endswith(".conllu")
     output_format = args.output_format or ("conllu" if has_conllu_name else "tsv")
     return corpora.parse_files(args, trees, (RankedConllu if output_format == "conllu" else RankedTable)(args))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import (
     add_batch_words_argument,
-    add_decoder_argument,
     add_output_argument,
     positive,
     real,
@@ -51,7 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     add_batch_words_argument(parser)
     add_model_arguments(parser)
-    add_decoder_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     with parsing_bar(words, hidden=args.quiet, remark="gold trees scored") as progress:
         gold = model.score_trees(words, progress=progress, **options)
     with parsing_bar(words, hidden=args.quiet, remark="parsed") as progress:
-        parses = model.parse(words, decoder=args.decoder, probabilities=True, progress=progress, **options)
+        parses = model.parse(words, probabilities=True, progress=progress, **options)
     rows = [row for trees in zip(sentences, gold, parses, strict=True) for row in _rows(*trees, below=args.below)]
     rows.sort(key=lambda row: row[0])
     with atomic_output(args.output) as output:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from treeparse import terminal
-from treeparse.cli.common import output_file, positive, seed
+from treeparse.cli.common import output_file, positive
 from treeparse.data import NBestList, expand_paths, load_treebank, read_nbest
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import check_model_folder
@@ -23,9 +23,9 @@ makes such lists of training data. A tree's score is base_weight times the parse
 weights of features larger than an arc: siblings, grandparents, the labels and the number of a head's dependents, sizes
 and edges of subtrees.
 
-Training maximises the expected number of right words, or the probability of the best trees (--target). The lists of
---dev, or every tenth of LISTS, choose the epoch and base_weight. --tune changes only the base_weight of a trained
-reranker, to suit the lists of another parser, or longer lists.
+Training maximises the expected number of right words. The lists of --dev, or every tenth of LISTS, choose the epoch and
+base_weight. --tune changes only the base_weight of a trained reranker, to suit the lists of another parser, or longer
+lists.
 
 treeparse rerank takes DIR by --model; a reranker trained with --upos needs CoNLL-U lists with UPOS. DIR holds JSON and
 safetensors; loading it runs no code. Rerankers are trained and used on the CPU."""
@@ -38,16 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=output_file, required=True, metavar="DIR", help="the reranker's folder")
     parser.add_argument("--dev", nargs=2, metavar=("GOLD", "LISTS"), help="held-out trees and lists to choose an epoch")
     parser.add_argument("--tune", metavar="DIR", help="only fit the base weight of this reranker to LISTS")
-    parser.add_argument(
-        "--target", choices=("expected", "best"), default="expected", help="see below (default: expected)"
-    )
     parser.add_argument("--epochs", type=positive, metavar="N", help="passes over LISTS (default: 4)")
     parser.add_argument(
         "--upos",
         action="store_true",
         help="let features read the UPOS of LISTS, or of GOLD if LISTS are JSONL",
     )
-    parser.add_argument("--seed", type=seed, default=1, metavar="N", help="seed of the order of LISTS (default: 1)")
     parser.add_argument("--multi-root", action="store_true", help="allow gold trees of several roots")
 
 
@@ -69,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         reranker = Reranker.from_pretrained(args.tune).tuned(gold, lists)
     else:
         epochs = {} if args.epochs is None else {"epochs": args.epochs}
-        learning = LearningConfig(target=args.target, seed=args.seed, **epochs)
+        learning = LearningConfig(**epochs)
         held_out = None if args.dev is None else (_gold(args.dev[0], args), _lists(args.dev[1]))
         reranker = Reranker.train(LogLinearConfig(upos=args.upos), gold, lists, learning, held_out=held_out, say=say)
     reranker.save_pretrained(args.output)

@@ -110,7 +110,6 @@ def _epoch(
         for index in order:
             loss += learner.learn(batches[index])
             bar.update()
-    learner.end_epoch()
     words, seconds = sum(map(len, training.train)), time.perf_counter() - started
     assert isinstance(evaluated.scorer, LinearScorer)
     evaluated.scorer.set_weights(**learner.averages())

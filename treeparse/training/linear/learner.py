@@ -92,14 +92,6 @@ class LinearLearner:
         """Return the averages of the weights over all steps."""
         return {name: (each - self.sums[name] / self.step).float() for name, each in self.weights.items()}
 
-    def end_epoch(self) -> None:
-        """Shrink the weights, if they are regularised."""
-        if self.config.algorithm == "log_linear" and self.config.shrink:
-            for name, table in self.weights.items():
-                change = -self.config.shrink * table
-                table += change
-                self.sums[name] += self.step * change.double()
-
     def start_epoch(self, epoch: int) -> None:
         """Set the rate of an epoch, counted from 1."""
         self.rate: float = self.config.rate / epoch**0.5

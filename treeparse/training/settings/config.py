@@ -26,7 +26,7 @@ LEAST = {
     **dict.fromkeys(("workers", "steps", "learning_rate", "eps", "weight_decay", "warmup_steps"), 0),
 }
 ABOVE_0 = ("temperature", "clip_norm", "step_limit", "rate")
-BELOW_1 = ("dev_share", "betas", "average_decay", "shrink")
+BELOW_1 = ("dev_share", "betas", "average_decay")
 DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
 
 
@@ -197,7 +197,6 @@ class LinearLearningConfig:
         k: trees that mira compares with the gold tree.
         step_limit: the largest step of mira.
         rate: the learning rate of log_linear in the first epoch; that of epoch t is divided by the square root of t.
-        shrink: the share of each weight that log_linear takes away at the end of an epoch, which regularises it.
     """
 
     algorithm: Algorithm = "mira"
@@ -207,7 +206,6 @@ class LinearLearningConfig:
     k: int = 1
     step_limit: float = 0.05
     rate: float = 0.1
-    shrink: float = 0.0
 
     def __post_init__(self) -> None:
         _check_numbers("learning", self)
