@@ -124,14 +124,16 @@ class Console:
     @contextmanager
     def during(self, work: str) -> Iterator[None]:
         """Announce the work of the block, such as "loading the model", on a terminal that was silent for `SILENCE`."""
+        if self.quiet or not sys.stderr.isatty():
+            yield
+            return
         timer = Timer(max(SHORT, self._last_announced + SILENCE - time.monotonic()), self._announce, [work])
-        timer.daemon = True
-        if not self.quiet and sys.stderr.isatty():
-            timer.start()
+        timer.start()
         try:
             yield
         finally:
             timer.cancel()
+            timer.join()
 
     def _announce(self, work: str) -> None:
         self.remark(f"{work} ...")

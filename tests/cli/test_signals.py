@@ -5,9 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.forked import COMMAND, ForkedProcess, Forks
@@ -15,7 +18,9 @@ from helpers.sentences import learnable_sentences
 from helpers.waiting import wait_until
 
 from treeparse.cli.main import main
+from treeparse.corpus import TreeRequest
 from treeparse.data.conllu import ConlluSentence
+from treeparse.data.outputs import Output
 from treeparse.training.loop.module import ParserModule
 
 if sys.platform == "win32":
@@ -67,6 +72,11 @@ def files() -> list[str]:
     return sorted(str(path) for path in Path().rglob("*") if path.is_file())
 
 
+def threads() -> list[threading.Thread]:
+    """All threads but tqdm's, which an exit handler ends."""
+    return [thread for thread in threading.enumerate() if thread.name != "tqdm_monitor"]
+
+
 def filled(name: str, model: str) -> list[str]:
     return [model if word == "MODEL" else word for word in COMMANDS[name]]
 
@@ -97,6 +107,32 @@ def test_a_signal_while_the_output_is_written(
             assert main([*filled(name, model), "-q"]) == code
         assert seen and files() == INPUTS
         assert capsys.readouterr().err == f"treeparse: error: {word}\n"
+
+
+@pytest.mark.parametrize("name", ["predict", "kbest", "sample"])
+def test_no_thread_outlives_a_command(model: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A thread inside torch that the end of the interpreter interrupts ends the process by SIGABRT."""
+    Path("in.conllu").write_text(TREES * 3)
+    find, before = TreeRequest.find, threads()
+    for number, (code, _) in CODES.items():
+        calls, second = list[object](), threading.Event()
+
+        def slow(*arguments: Any, calls: list[object] = calls, second: threading.Event = second) -> object:
+            calls.append(arguments)
+            if len(calls) > 1:
+                second.set()
+                time.sleep(0.5)
+            return find(*arguments)
+
+        def signalled(*_: object, second: threading.Event = second, number: int = number) -> None:
+            assert second.wait(20)
+            os.kill(os.getpid(), number)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(TreeRequest, "find", slow)
+            patched.setattr(Output, "write", signalled)
+            assert main([*filled(name, model), "--chunk", "1", "-q"]) == code
+        assert threads() == before
 
 
 def test_a_second_signal_does_not_break_the_cleaning(monkeypatch: pytest.MonkeyPatch) -> None:

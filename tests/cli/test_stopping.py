@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -97,6 +98,15 @@ def test_a_state_half_written(tiny_config: Path, monkeypatch: pytest.MonkeyPatch
     run = RunDirectory(tiny_config.parent / "run")
     assert len(run.read_history()) == 1 and not list(run.path.rglob("*.tmp"))
     assert main(["train", "--resume", str(run.path), "-q"]) == 0
+
+
+def test_no_thread_outlives_a_run(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One makes batches ahead; one sends a signal again whose exception is lost."""
+    threads = threading.active_count()
+    monkeypatch.setattr(training_run, "batches_ahead", lambda device: 2)
+    monkeypatch.setattr(ParserModule, "training_step", before(ParserModule.training_step, signal.SIGTERM, in_epoch(1)))
+    assert main(["train", "--config", str(tiny_config), "-q"]) == 143
+    assert threading.active_count() == threads
 
 
 def test_what_fails_on_the_way_out_is_part_of_the_end() -> None:

@@ -35,12 +35,13 @@ def signals_exit() -> Iterator[None]:
         yield
         return
     received: list[int] = []
-    is_over, sending = threading.Event(), threading.Lock()
+    is_over, repeating = threading.Event(), list[threading.Thread]()
 
     def end(number: int, *_: object) -> None:
         received.append(number)
         if len(received) == 1:
-            threading.Thread(target=_repeat, args=(number, is_over, sending), daemon=True).start()
+            repeating.append(threading.Thread(target=_repeat, args=(number, is_over)))
+            repeating[0].start()
         if not _is_stopping():  # a closing terminal sends SIGHUP twice: the second signal must not stop the cleaning
             raise Stopped(received[0])
 
@@ -55,8 +56,9 @@ def signals_exit() -> Iterator[None]:
             raise Stopped(received[0]) from error
         raise
     finally:
-        with sending:  # because without these handlers a signal would kill the process
-            is_over.set()
+        is_over.set()
+        for thread in repeating:  # because without these handlers a signal would kill the process
+            thread.join()
         for number, handler in handlers.items():
             signal.signal(number, handler or signal.SIG_DFL)
 
@@ -69,10 +71,9 @@ def _is_stopping() -> bool:
     return error is not None
 
 
-def _repeat(number: int, is_over: threading.Event, sending: threading.Lock) -> None:
+def _repeat(number: int, is_over: threading.Event) -> None:
     """Send a signal to the main thread again and again until the event."""
     main = threading.main_thread().ident
     while not is_over.wait(PATIENCE):
-        with sending:
-            if not is_over.is_set() and main is not None and hasattr(signal, "pthread_kill"):
-                signal.pthread_kill(main, number)
+        if main is not None and hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(main, number)

@@ -4,6 +4,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Generic, TypeVar
@@ -25,7 +26,7 @@ from treeparse.data.parses import NBestList, Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser
-from treeparse.model.inference.any_parser import made_ahead
+from treeparse.model.inference.any_parser import parse_ahead
 from treeparse.model.inference.given import UnfitSentenceError
 from treeparse.sentence import Sentence
 
@@ -65,10 +66,17 @@ def parse_parts(
     if request.tags:
         model.check_tags()
     work, parser = CorpusWork(request, parts, observer), ChunkParser(model, request)
-    results = work.reported(parser.parse(items, work.observer.advance) for items in work.chunks())
-    if request.output != "-":  # after standard output a program may wait for a parse before it sends the next sentence
-        results = made_ahead(results, model.device)
-    return work.write(chain.from_iterable(results), writer.write)
+
+    def parse(items: Sequence[RawItemOrEnd], check: Callable[[], None]) -> ParsedChunk[Result]:
+        def advance(sentences: int, words: int, size: int) -> None:
+            check()
+            work.observer.advance(sentences, words, size)
+
+        return parser.parse(items, advance)
+
+    ahead = int(request.output != "-")  # a program may wait for a parse before it sends the next sentence
+    with closing(parse_ahead(parse, work.chunks(), model.device, ahead=ahead)) as parsed:
+        return work.write(chain.from_iterable(work.reported(parsed)), writer.write)
 
 
 @dataclass

@@ -1,54 +1,59 @@
-"""Compute items in a thread, ahead of their use."""
+"""Compute the results of a function ahead of their use, in a thread or in processes."""
 
-from collections.abc import Iterable, Iterator
-from queue import Full, Queue
-from threading import Event, Thread
-from typing import NamedTuple, TypeVar
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+from typing import TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 
-PATIENCE = 0.1  # seconds between two tries to put an item into a full queue
 
+def map_ahead(function: Callable[[S], T], inputs: Iterable[S], ahead: int = 1) -> Generator[T, None, None]:
+    """Yield the result of a function for each input, in order; a thread computes ``ahead`` results in advance.
 
-class _End(NamedTuple):
-    fault: BaseException | None
-
-
-def prefetched(items: Iterable[T], ahead: int = 1) -> Iterator[T]:
-    """Yield the items in order; a thread computes up to ``ahead`` of them in advance.
-
-    An error in computing an item is raised after the items before it. The thread ends with the iterator, and does not
-    keep the program from ending.
+    The caller's thread reads the inputs. An error in reading or computing is raised after the results before it.
+    Closing the iterator, as `contextlib.closing` does, waits for the end of a call and of the thread. With ``ahead`` 0
+    there is no thread.
     """
-    queue: Queue[T | _End] = Queue(ahead)
-    closed = Event()
-    Thread(target=_make, args=(iter(items), queue, closed), daemon=True).start()
-    try:
-        while not isinstance(item := queue.get(), _End):
-            yield item
-        if item.fault is not None:
-            raise item.fault
-    finally:
-        closed.set()
+    if not ahead:
+        yield from map(function, inputs)
+        return
+    with (
+        ThreadPoolExecutor(1) as thread,
+        closing(submit_ahead(partial(thread.submit, function), inputs, ahead + 1)) as submitted,
+    ):
+        for _, future in submitted:
+            yield future.result()
 
 
-def _make(items: Iterator[T], queue: "Queue[T | _End]", closed: Event) -> None:
+def submit_ahead(
+    submit: Callable[[S], Future[T]], inputs: Iterable[S], count: int
+) -> Generator[tuple[S, Future[T]], None, None]:
+    """Submit inputs to an executor; yield each input with its future, in order.
+
+    At most ``count`` inputs are submitted and not yet yielded. An error in reading inputs is raised after the inputs
+    before it. Closing the iterator cancels the other futures.
+    """
+    source, end = iter(inputs), None
+    waiting = deque[tuple[S, Future[T]]]()
     try:
-        for item in items:
-            if not _put(item, queue, closed):
+        while True:
+            while end is None and len(waiting) < count:
+                try:
+                    item = next(source)
+                except Exception as error:  # StopIteration among them
+                    end = error
+                else:
+                    waiting.append((item, submit(item)))
+            if waiting:
+                yield waiting.popleft()
+            elif end is None or isinstance(end, StopIteration):
                 return
-    except BaseException as fault:  # raised in the caller's thread
-        _put(_End(fault), queue, closed)
-    else:
-        _put(_End(None), queue, closed)
-
-
-def _put(item: "T | _End", queue: "Queue[T | _End]", closed: Event) -> bool:
-    """Put an item into the queue; return False if the iterator was closed before."""
-    while not closed.is_set():
-        try:
-            queue.put(item, timeout=PATIENCE)
-        except Full:
-            continue
-        return True
-    return False
+            else:
+                raise end
+    finally:
+        for _, future in waiting:
+            future.cancel()

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from treeparse.batch import Batch
 from treeparse.data.batches.steps import Item, PlannedShare, ShareOfStep
-from treeparse.data.prefetch import prefetched
+from treeparse.data.prefetch import map_ahead
 from treeparse.sentence import Sentence
 
 Collate = Callable[[Sequence[Sentence], Sequence[int]], Batch]
@@ -48,11 +48,11 @@ class Loader(Protocol):
 class AheadLoader:
     """A loader whose thread makes the batches of ``ahead`` steps in advance."""
 
-    loader: Loader
+    loader: DataLoader[ShareOfStep]
     ahead: int
 
     def __iter__(self) -> Iterator[ShareOfStep]:
-        return prefetched(self.loader, self.ahead)
+        return map_ahead(self.loader.dataset.__getitem__, self.loader.sampler, self.ahead)
 
     def __len__(self) -> int:
         return len(self.loader)

@@ -1,9 +1,12 @@
 """The interface of one parser and of several as one: parses, lists, samples and scores of trees."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import closing
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import count, islice
+from threading import Event
 from typing import TypeVar, Unpack
 
 import torch
@@ -11,7 +14,7 @@ import torch
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.mapping import Parsed, Progress, Words, as_sentences, check_several, each_sentence, with_trees
 from treeparse.data.parses import Parse
-from treeparse.data.prefetch import prefetched
+from treeparse.data.prefetch import map_ahead
 from treeparse.errors import TreeparseError
 from treeparse.model.inference.given import Given
 from treeparse.model.inference.lists import BestLists, GivenTrees
@@ -21,6 +24,7 @@ from treeparse.names import Decoder, DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch, as_search
 from treeparse.sentence import Sentence
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -121,22 +125,32 @@ class AnyParser(Model):
 
         The ``options`` are those of ``parse``. The parses are the same except for rounding, because other sentences
         share a batch: the last digits of numbers and, rarely, one of two trees that nearly tie. The method reads and
-        parses ``ahead`` sentences at a time, the next ones in another thread while the caller uses the last ones. An
-        error in reading or parsing is raised after the parses of the earlier sentences, up to the last multiple of
-        ``ahead``.
+        parses ``ahead`` sentences at a time. It reads the next ones before it yields the parses of the last ones; a
+        thread parses them meanwhile, and ends with the iterator. An error in reading or parsing is raised after the
+        parses of the earlier sentences, up to the last multiple of ``ahead``.
         """
         request = parse_request(default=self.default_decoder, **options)
         if ahead < 1:
             raise TreeparseError(f"ahead must be 1 or more, not {ahead}.")
         check_several(sentences)
 
-        def chunks() -> Iterator[list[Parse]]:
-            unread, first = iter(each_sentence(sentences)), 0
-            while chunk := list(islice(unread, ahead)):
-                yield [parses[0] for parses in lists_of(self, chunk, request, first)]
-                first += len(chunk)
+        def parse(index_and_chunk: tuple[int, list[Words]], check: Callable[[], None]) -> list[Parse]:
+            def progress(indices: Sequence[int]) -> None:
+                check()
+                if request.progress is not None:
+                    request.progress(indices)
 
-        return chain.from_iterable(made_ahead(chunks(), self.device))
+            index, chunk = index_and_chunk
+            return [parses[0] for parses in lists_of(self, chunk, replace(request, progress=progress), index)]
+
+        def parses() -> Iterator[Parse]:
+            unread = iter(each_sentence(sentences))
+            chunks = iter(lambda: list(islice(unread, ahead)), [])
+            with closing(parse_ahead(parse, zip(count(0, ahead), chunks), self.device)) as lists:
+                for parsed in lists:
+                    yield from parsed
+
+        return parses()
 
     def annotate(
         self, sentences: Iterable[Parsed], *, ahead: int = 4000, **options: Unpack[ParseOptions]
@@ -256,10 +270,32 @@ class AnyParser(Model):
         return self.default_decoder if name is None else decoder_named(name)
 
 
-def made_ahead(parses: Iterator[T], device: torch.device) -> Iterator[T]:
-    """Yield items in order; another thread computes the next one while the caller uses the last one."""
-    # Autocast holds for one thread, so that another one would compute without it.
-    return parses if torch.is_autocast_enabled(device.type) else prefetched(parses)
+def parse_ahead(
+    parse: Callable[[S, Callable[[], None]], T], inputs: Iterable[S], device: torch.device, *, ahead: int = 1
+) -> Generator[T, None, None]:
+    """Yield the results of ``parse``, in order; a thread parses the next input while the caller uses the last result.
+
+    Args:
+        parse: parses an input. After each batch it calls its second argument, which raises once the iterator is
+            closed; otherwise closing would wait for the whole input.
+        inputs: read by the caller's thread.
+        device: the model's.
+        ahead: results in advance; with 0 the caller's thread parses.
+    """
+    if torch.is_autocast_enabled(device.type):
+        ahead = 0  # because autocast holds for one thread
+    closed = Event()
+
+    def check() -> None:
+        if closed.is_set():
+            raise CancelledError
+
+    with closing(map_ahead(lambda item: parse(item, check), inputs, ahead)) as results:
+        try:
+            for result in results:  # noqa: UP028 because `yield from` would close the results before the event is set
+                yield result
+        finally:
+            closed.set()
 
 
 def _filled(waiting: deque[tuple[Parsed, int]], parses: Iterator[Parse]) -> Iterator[Parsed]:
