@@ -7,17 +7,14 @@ import pytest
 import torch
 
 from treeparse import objectives
-from treeparse.errors import TreeparseError
 from treeparse.names import (
     COMBINATIONS,
     DECODERS,
-    DEVICES,
     LISTING_COMBINATIONS,
     LISTING_DECODERS,
     OBJECTIVES,
     Schedule,
     TreeKind,
-    device_named,
 )
 from treeparse.training.loop.optimization import learning_rate
 from treeparse.training.settings.config import ResolvedOptimization
@@ -51,14 +48,3 @@ def test_every_schedule_has_a_rate(schedule: Schedule) -> None:
     values = {"epochs": 1, "steps": 9, "dev_every": 1, "patience": None, "average_decay": None}
     config = ResolvedOptimization(**values, schedule=schedule, warmup_steps=0)
     assert learning_rate(config, step=0, progress=0.0) == config.learning_rate
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_torch_knows_every_device(device: str) -> None:
-    assert torch.device(device_named(f"{device}:1")).type == device
-
-
-@pytest.mark.parametrize("name", ["cdua", "cuda:", "cuda:x", ":0", "cuda:0:0", "CUDA", "", "meta", "gpu"])
-def test_what_is_no_device(name: str) -> None:
-    with pytest.raises(TreeparseError, match="There is no device"):
-        device_named(name)

@@ -32,7 +32,8 @@ def commands() -> list[list[str]]:
 def test_the_commands_parse() -> None:
     found = commands()
     assert {"train", "evaluate", "predict", "check"} <= {command[1] for command in found}
-    parser, modules = cli._build_parser(cli._commands()), cli._commands()
+    modules = cli._commands(cli.COMMANDS)
+    parser = cli._build_parser(modules)
     for command in found:
         args = cli._parse(parser, modules, command[1:])
         assert args.command == command[1]

@@ -11,8 +11,7 @@ from torch._C import _len_torch_dispatch_stack
 from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public names for these
 from torch.autograd import forward_ad
 
-from treeparse.errors import TreeparseError
-from treeparse.names import no_device
+from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.sentence import Sentence
 
 TRACED = ("FakeTensor", "FunctionalTensor")
@@ -156,7 +155,8 @@ def pick_device(name: str | None) -> torch.device:
             device = torch.device(name)
             torch.ones(2, device=device).add(1).tolist()
     except Exception as error:  # the type depends on the device and its backend
-        raise no_device(name) from error
+        problem = f"There is no device {name!r} on this machine that computes: say auto, cpu, or cuda for a GPU"
+        raise TreeparseError(problem + (did_you_mean(name, ("auto", "cpu", "cuda", "mps")) or ".")) from error
     try:
         torch.ones(2, device=device, dtype=torch.float64).sum().tolist()
     except (TypeError, RuntimeError) as error:

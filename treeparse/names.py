@@ -1,10 +1,8 @@
-"""The names of the values that users choose among. Imports no torch, so that a wrong name is an error at once."""
+"""The names of the values that users choose among."""
 
-import re
-from importlib.metadata import entry_points
 from typing import Literal, get_args
 
-from treeparse.errors import TreeparseError, did_you_mean, name_among
+from treeparse.errors import TreeparseError, name_among
 
 TreeKind = Literal["nonprojective", "projective", "siblings", "second_order", "nonprojective_siblings"]
 Decoder = Literal["best", "arcs_first", "nonprojective", "projective", "minimum_risk"]
@@ -51,10 +49,6 @@ OBJECTIVES = (
     *("Divergence", "SilverTrees", "GeneralizedExpectation", "PosteriorRegularization", "WeightedSum"),
 )
 
-# Types of devices that torch knows; only torch can tell whether this machine has one.
-DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla", "hip", "maia", "privateuseone")
-_DEVICE = re.compile(r"(\w+?)(:\d+)?", re.ASCII)
-
 
 def decoder_named(name: str) -> Decoder:
     """Return the decoder of a name, with hyphen or underscore; raise for an unknown name."""
@@ -91,17 +85,3 @@ def listing_combination_named(name: str) -> Combination:
 def precision_named(name: str) -> Precision:
     """Return the precision of a name; raise for an unknown name."""
     return name_among(name, PRECISIONS, f"Unknown precision {name!r:.60}")
-
-
-def device_named(name: str) -> str:
-    """Return the name of a device, which may be ``auto``; raise if no machine has a device of that name."""
-    match = _DEVICE.fullmatch(name)  # other backends of torch may have further names
-    if name == "auto" or (match and match[1] in DEVICES) or entry_points(group="torch.backends"):
-        return name
-    raise no_device(name)
-
-
-def no_device(name: str) -> TreeparseError:
-    """Return the error for a device that this machine lacks."""
-    problem = f"There is no device {name!r} on this machine that computes: say auto, cpu, or cuda for a GPU"
-    return TreeparseError(problem + (did_you_mean(name, ("auto", *DEVICES)) or "."))

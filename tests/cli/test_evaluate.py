@@ -7,8 +7,6 @@ import math
 import os
 import random
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -502,12 +500,3 @@ def test_a_report_draws_how_often_probabilities_come_true(
             assert (below > 0) == (each["accuracy"] < each["confidence"])
             compared += 1
     assert compared >= 3
-
-
-def test_scores_of_files_need_no_torch(tmp_path: Path) -> None:
-    path = tmp_path / "gold.conllu"
-    path.write_text(GOLD, encoding="utf-8")
-    program = "import sys; from treeparse.cli.main import main; print(main(sys.argv[1:]), 'torch' in sys.modules)"
-    command = [sys.executable, "-c", program, "evaluate", str(path), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "0 False"

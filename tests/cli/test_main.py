@@ -27,8 +27,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
 
     def install(run: Callable[[argparse.Namespace], int], *, takes_overrides: bool = False) -> None:
         command = ModuleType("probe")
-        vars(command).update(HELP="try", add_arguments=lambda parser: None, run=run, TAKES_OVERRIDES=takes_overrides)
-        monkeypatch.setattr(cli, "_commands", lambda named: {"probe": command})
+        vars(command).update(add_arguments=lambda parser: None, run=run, TAKES_OVERRIDES=takes_overrides)
+        monkeypatch.setattr(cli, "COMMANDS", {"probe": "try"})
+        monkeypatch.setitem(sys.modules, "treeparse.cli.commands.probe", command)
 
     return install
 
@@ -246,9 +247,6 @@ def test_unknown_config_names_the_others(capsys: pytest.CaptureFixture[str]) -> 
 COMMAND = """
 import sys
 
-HELP = "count the lines of a file"
-
-
 def add_arguments(parser):
     parser.add_argument("file")
 
@@ -265,7 +263,7 @@ def test_a_new_command_is_one_file_and_its_name(
 ) -> None:
     (tmp_path / "count_lines.py").write_text(COMMAND, encoding="utf-8")
     monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
-    monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, "count-lines"))
+    monkeypatch.setattr(cli, "COMMANDS", cli.COMMANDS | {"count-lines": "count the lines of a file"})
     assert cli.main(["count-lines", str(tmp_path / "count_lines.py")]) == 0
     assert capsys.readouterr().out == f"{len(COMMAND.splitlines())}\n"
     with pytest.raises(SystemExit):

@@ -27,8 +27,9 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0
 
     command = ModuleType("probe")
-    vars(command).update(HELP="try", add_arguments=lambda parser: None, run=run)
-    monkeypatch.setattr(cli, "_commands", lambda named: {"probe": command})
+    vars(command).update(add_arguments=lambda parser: None, run=run)
+    monkeypatch.setattr(cli, "COMMANDS", {"probe": "try"})
+    monkeypatch.setitem(sys.modules, "treeparse.cli.commands.probe", command)
 
 
 def test_compiling_is_said_on_standard_error(probe: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ from treeparse.errors import TreeparseError
 
 def test_defaults_are_as_help_shows_them(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     given: list[object] = []
-    monkeypatch.setattr(room, "serve", lambda models, **options: given.extend([list(models), options]))
+    monkeypatch.setattr(serve, "serve", lambda models, **options: given.extend([list(models), options]))
     assert cli.main(["serve", f"one={model}", f"two={model}"]) == 0
     names, options = given
     assert names == ["one", "two"] and isinstance(options, dict)
@@ -36,7 +36,7 @@ def test_defaults_are_as_help_shows_them(monkeypatch: pytest.MonkeyPatch, model:
 
 def test_every_limit_can_be_set(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     given: list[room.Limits] = []
-    monkeypatch.setattr(room, "serve", lambda models, *, limits, **options: given.append(limits))
+    monkeypatch.setattr(serve, "serve", lambda models, *, limits, **options: given.append(limits))
     options = "--max-megabytes 1 --max-words 2 --max-sentence-words 3 --max-trees 4 --waiting 5 --seconds 6.5"
     assert cli.main(["serve", model, *options.split(), "--client-seconds", "7"]) == 0
     assert [getattr(given[0], field.name) for field in fields(room.Limits)] == [1 << 20, 2, 3, 4, 5, 6.5, 7]
@@ -87,8 +87,8 @@ def test_a_port_that_is_taken(model: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.delitem(sys.modules, "treeparse.serve")
-    monkeypatch.delitem(sys.modules, "treeparse.serve.server")
+    for module in ("treeparse.cli.commands.serve", "treeparse.serve", "treeparse.serve.limits"):
+        monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     assert cli.main(["serve", "model"]) == 2
     assert "serve needs aiohttp: pip install 'treeparse[serve]'" in capsys.readouterr().err

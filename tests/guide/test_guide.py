@@ -24,7 +24,8 @@ def test_the_blocks_of_a_page_run_and_print_what_it_shows(page: Path) -> None:
 
 @every_page
 def test_every_command_of_a_page_has_its_options(page: Path) -> None:
-    parser, modules = cli._build_parser(cli._commands()), cli._commands()
+    modules = cli._commands(cli.COMMANDS)
+    parser = cli._build_parser(modules)
     for block in blocks.blocks_of(page.read_text(encoding="utf-8")):
         if block.language == "sh":
             lines = block.code.replace("\\\n", " ").splitlines()

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from treeparse import rules
 from treeparse.cli.common import (
     add_batch_words_argument,
     add_choice_argument,
@@ -19,6 +20,7 @@ from treeparse.cli.common import (
 )
 from treeparse.cli.models import add_model_arguments, check_models, load_models, models_and_files
 from treeparse.cli.processes import parse_in_processes, parse_on_cluster
+from treeparse.corpus.parsing import CHUNK, parse_parts
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusRequest, is_folder, list_parts
 from treeparse.corpus.trees import TreeRequest
@@ -26,15 +28,12 @@ from treeparse.corpus.writers import WRITERS, check_format
 from treeparse.corpus.writers.writer import FileWriter
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
+from treeparse.model import Ensemble, Parser
 from treeparse.names import CORPUS_FORMATS, LISTING_DECODERS, listing_decoder_named
 from treeparse.progress import Console, ParsingBar
+from treeparse.rules import RuleSearch
+from treeparse.rules.rules import OPENED
 
-if TYPE_CHECKING:
-    from treeparse.model import Ensemble, Parser
-    from treeparse.rules import RuleSearch
-
-CHUNK = 4000  # sentences, as help shows it
-OPENED = 1000  # trees of a sentence, as help shows it
 _SHARD = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})")
 
 CHUNKS = """\
@@ -179,7 +178,7 @@ def parse_files(
     *,
     tags: bool = False,
     also_read: Sequence[str] = (),
-    prepare: "Callable[[Parser | Ensemble, TreeRequest], TreeRequest] | None" = None,
+    prepare: Callable[[Parser | Ensemble, TreeRequest], TreeRequest] | None = None,
 ) -> int:
     """Parse the sentences of all files and write them; show a progress bar, and the counts at the end.
 
@@ -219,8 +218,6 @@ def parse_files(
         else:
             tokenizer = request.load_tokenizer()
             model = load_models(models, args)
-            from treeparse.corpus.parsing import parse_parts  # which needs torch
-
             trees = request.trees if prepare is None else prepare(model, request.trees)
             request = replace(request, trees=trees, tokenizer=tokenizer)
             summary = parse_parts(model, request, parts, observer=observer)
@@ -232,15 +229,13 @@ def _named_options(args: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: getattr(args, name) for name in names}
 
 
-def read_rules(args: argparse.Namespace) -> "RuleSearch | None":
+def read_rules(args: argparse.Namespace) -> RuleSearch | None:
     """Return the rules of the arguments, with the bound of the search; raise for a faulty file of rules."""
     if args.rules is None:
         if args.opened is not None:
             raise TreeparseError("--opened bounds the search for trees that satisfy rules: give --rules, too.")
         return None
-    from treeparse.rules import RuleSearch, read_rules
-
-    return RuleSearch(read_rules(args.rules), args.opened or OPENED)
+    return RuleSearch(rules.read_rules(args.rules), args.opened or OPENED)
 
 
 class _Progress(CorpusObserver):
@@ -293,7 +288,7 @@ def closing_line(summary: CorpusSummary, request: CorpusRequest) -> str:
     return "; ".join(filter(None, (", ".join(sums), rules_remark(request.trees.rules), *remarks)))
 
 
-def rules_remark(search: "RuleSearch | None") -> str:
+def rules_remark(search: RuleSearch | None) -> str:
     """Return how many sentences broke a rule and were mended; nothing without rules."""
     if search is None:
         return ""

@@ -1,6 +1,6 @@
 """The ``treeparse`` command: reads the arguments, runs one command, turns errors into sentences and exit codes.
 
-Command modules import torch and other slow libraries inside their functions.
+A command's module is imported once the command is chosen, because torch and other libraries take seconds.
 """
 
 import argparse
@@ -9,44 +9,45 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from tqdm import tqdm
+
 from treeparse import terminal
 from treeparse.cli.common import INTERRUPTED, whole
 from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.errors import TreeparseError, did_you_mean, naming_missing_packages
-from treeparse.names import device_named
 from treeparse.progress import Console
 from treeparse.version import installed_version
 
-COMMANDS = (
-    "train",
-    "self-train",
-    "export",
-    "calibrate",
-    "evaluate",
-    "predict",
-    "kbest",
-    "sample",
-    "rerank",
-    "crossparse",
-    "train-reranker",
-    "rank",
-    "suspects",
-    "check",
-    "config",
-    "constraints",
-    "weights",
-    "render",
-    "serve",
-    "card",
-    "push",
-    "warm",
-)
+COMMANDS = {  # what each command does
+    "train": "train a parser from CoNLL-U",
+    "self-train": "train in rounds on few trees and much text without trees",
+    "export": "write the parser of a run's best epoch so far",
+    "calibrate": "fit a model's temperatures, so that its probabilities are calibrated",
+    "evaluate": "score parses, or a model's parses, against gold trees",
+    "predict": "parse CoNLL-U or text with a trained model",
+    "kbest": "list the K best trees of the sentences of CoNLL-U or text",
+    "sample": "draw random trees of the sentences of CoNLL-U or text",
+    "rerank": "choose the best parse of each list by a reranker or the expected LAS",
+    "crossparse": "train parsers on all folds of a treebank but one, and list parses of that one",
+    "train-reranker": "train a reranker from lists and gold trees",
+    "rank": "order the sentences of a corpus for annotation, the most uncertain first",
+    "suspects": "list the arcs of a treebank that a model finds improbable",
+    "check": "report the faults of CoNLL-U files, and figures about their trees",
+    "config": "print a shipped configuration, rules or constraints, or list them all",
+    "constraints": "extract constraints from trees, or report a model's distance from constraints",
+    "weights": "print the strongest features by which a linear model scores the arcs of a sentence",
+    "render": "draw trees, lists of trees or a system's errors as SVG or an HTML page",
+    "serve": "parse over HTTP, with the interface of UDPipe's REST service",
+    "card": "write the card of a run's model, with its scores on test files",
+    "push": "put a model on the Hugging Face hub",
+    "warm": "compile all kernels now, so that no later command waits for them",
+}
 
 DESCRIPTION = "Train dependency parsers, parse text and score parses, with exact distributions over trees."
 EPILOG = """examples:
@@ -72,24 +73,11 @@ BROKEN_PIPE = 128 + 13  # as the shell reports SIGPIPE
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors of usage or input become one sentence on standard error."""
     _wait_passively()
-    arguments = sys.argv[1:] if argv is None else argv
-    commands = _commands(arguments[:1])
-    args = _parse(_build_parser(commands), commands, arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # so that an ASCII terminal is no error
     try:
-        if args.device is not None:
-            device_named(args.device)
-        _set_threads(args.threads, quiet=args.quiet)
-        command = commands[args.command]
-        with (
-            signals_exit(),
-            _messages_of_kernels(quiet=args.quiet),
-            naming_missing_packages(f"treeparse {args.command}"),
-        ):
-            code = command.run(args)
-        sys.stdout.flush()
-        return code
+        with signals_exit():
+            return _run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
     except Stopped as stopped:
@@ -109,21 +97,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), USAGE_ERROR)
 
 
-def _commands(named: Sequence[str] = ()) -> dict[str, ModuleType]:
-    """Return the module of the named command, or the modules of all commands if none is named."""
-    names = [name for name in COMMANDS if name in named] or COMMANDS
-    return {name: import_module(f"treeparse.cli.commands.{name.replace('-', '_')}") for name in names}
+def _run(arguments: Sequence[str]) -> int:
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    what, is_quiet = f"treeparse {name}", not {"-q", "--quiet"}.isdisjoint(arguments)
+    with naming_missing_packages(what), Console(quiet=is_quiet).during("loading PyTorch"):
+        commands = _commands([name])
+    args = _parse(_build_parser(commands), commands, arguments)
+    _set_threads(args.threads)
+    with _messages_of_kernels(quiet=args.quiet), naming_missing_packages(what):
+        code = commands[args.command].run(args)
+    sys.stdout.flush()
+    return code
+
+
+def _commands(names: Collection[str]) -> dict[str, ModuleType]:
+    """Import the modules of the commands of these names."""
+    modules = {name: f"treeparse.cli.commands.{name.replace('-', '_')}" for name in COMMANDS if name in names}
+    return {name: import_module(module) for name, module in modules.items()}
 
 
 def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:
+    """Return the parser of all commands, with the arguments of these."""
     style: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
     parser = argparse.ArgumentParser(prog="treeparse", description=DESCRIPTION, epilog=EPILOG, **style)
     parser.add_argument("--version", action="version", version=f"treeparse {installed_version()}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, command in commands.items():
-        description = command.HELP[0].upper() + command.HELP[1:] + "."
-        subparser = subparsers.add_parser(name, help=command.HELP, description=description, **style)
-        command.add_arguments(subparser)
+    for name, help in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.", **style)
+        if name not in commands:
+            continue
+        commands[name].add_arguments(subparser)
         group = subparser.add_argument_group("common options")
         group.add_argument(
             "--threads",
@@ -135,7 +138,7 @@ def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:
         group.add_argument("--device", metavar="DEVICE", help=device)
         group.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no messages but errors")
         subparser.set_defaults(known_options=re.findall(r"--[a-z-]+", subparser.format_help()))
-        subparser.epilog = getattr(command, "EPILOG", None)
+        subparser.epilog = getattr(commands[name], "EPILOG", None)
     return parser
 
 
@@ -143,9 +146,9 @@ def _parse(
     parser: argparse.ArgumentParser, commands: dict[str, ModuleType], arguments: Sequence[str]
 ) -> argparse.Namespace:
     """Parse arguments; ``overrides`` gets the unknown arguments of a command with ``TAKES_OVERRIDES``, in order."""
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
-        problem = f"Unknown command {arguments[0]!r}. Commands: {', '.join(commands)}"
-        parser.error(terminal.message(problem + (did_you_mean(arguments[0], commands) or ".")))
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        problem = f"Unknown command {arguments[0]!r}. Commands: {', '.join(COMMANDS)}"
+        parser.error(terminal.message(problem + (did_you_mean(arguments[0], COMMANDS) or ".")))
     args, unknown = parser.parse_known_args(arguments)
     command = commands[args.command]
     if getattr(command, "TAKES_OVERRIDES", False):
@@ -169,8 +172,6 @@ class _OnStandardError(logging.Handler):
     """Writes messages as lines on standard error, above a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        from tqdm import tqdm
-
         tqdm.write(terminal.message(f"treeparse: {record.getMessage()}"), file=sys.stderr)
 
 
@@ -188,10 +189,9 @@ def _messages_of_kernels(*, quiet: bool) -> Iterator[None]:
         log.setLevel(level)
 
 
-def _set_threads(threads: int | None, *, quiet: bool) -> None:
+def _set_threads(threads: int | None) -> None:
     if threads is not None:
-        with Console(quiet=quiet).during("loading PyTorch"):
-            import torch
+        import torch
 
         torch.set_num_threads(threads)
 

@@ -4,10 +4,11 @@ import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from treeparse.batch import pick_device
 from treeparse.cli.common import add_choice_argument, add_import_argument, check_modules, import_modules
 from treeparse.errors import TreeparseError
+from treeparse.model import Ensemble, Parser
 from treeparse.model.folder.hub import check_local_model
 from treeparse.names import (
     COMBINATIONS,
@@ -18,9 +19,6 @@ from treeparse.names import (
     precision_named,
 )
 from treeparse.progress import Console
-
-if TYPE_CHECKING:
-    from treeparse.model import Ensemble, Parser
 
 SEVERAL = """\
 Several models, one folder after the other, parse as one: by the mean of their scores (--combine scores, a product of
@@ -69,27 +67,23 @@ def models_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def check_models(directories: Sequence[str], args: argparse.Namespace) -> None:
-    """Raise, before torch is loaded, if a folder holds no model or a module of ``--import`` does not exist."""
+    """Raise if a folder holds no model or a module of ``--import`` does not exist."""
     check_modules(args)
     for directory in directories:
         check_local_model(directory)
 
 
-def load_model(directory: str | Path, args: argparse.Namespace, *, mapped: bool = False) -> "Parser":
+def load_model(directory: str | Path, args: argparse.Namespace, *, mapped: bool = False) -> Parser:
     """Return the parser of a folder, on the device of the arguments; ``mapped`` as for `Parser.from_pretrained`."""
     with Console(quiet=args.quiet).during("loading the model"):
-        from treeparse.batch import pick_device
-        from treeparse.model import Parser
-
+        device = pick_device(args.device)
         import_modules(args)
-        return Parser.from_pretrained(directory, mapped=mapped).to(pick_device(args.device))
+        return Parser.from_pretrained(directory, mapped=mapped).to(device)
 
 
-def load_models(directories: Sequence[str], args: argparse.Namespace, *, mapped: bool = False) -> "Parser | Ensemble":
+def load_models(directories: Sequence[str], args: argparse.Namespace, *, mapped: bool = False) -> Parser | Ensemble:
     """Return the parser of a folder, or the ensemble of several, with the device and precision of the arguments."""
     parsers = [load_model(directory, args, mapped=mapped) for directory in directories]
     if len(parsers) == 1 and args.combine is None:
         return parsers[0].use_precision(args.precision)
-    from treeparse.model import Ensemble
-
     return Ensemble(parsers, args.combine or "scores").use_precision(args.precision)

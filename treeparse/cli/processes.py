@@ -8,13 +8,15 @@ from pathlib import Path
 
 from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.models import load_models
+from treeparse.corpus.cluster import RayCluster, parse_on_ray
 from treeparse.corpus.forks import worker_context
+from treeparse.corpus.jobs import parse_with_jobs
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest
 from treeparse.corpus.storage import is_url
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import WEIGHTS, model_folder
-from treeparse.progress import Console
+from treeparse.model.folder.storage import file_digest
 
 MANIFEST = "manifest.jsonl"  # in the folder of the outputs
 
@@ -28,9 +30,6 @@ def parse_in_processes(
 ) -> CorpusSummary:
     """Parse in several processes; each one loads the models."""
     worker_context()  # begins to import torch, too
-    with Console(quiet=args.quiet).during("loading PyTorch"):
-        from treeparse.corpus.jobs import parse_with_jobs
-
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
     with modules_of_current_folder():  # in the processes, too
         return parse_with_jobs(_loader(models, args), request, parts, args.jobs, threads=threads, observer=observer)
@@ -45,10 +44,6 @@ def parse_on_cluster(
             f"The manifest grows by lines, which the storage of {request.output} may not allow: name a file of this "
             "machine by --manifest."
         )
-    with Console(quiet=args.quiet).during("loading Ray and PyTorch"):
-        from treeparse.corpus.cluster import RayCluster, parse_on_ray
-        from treeparse.model.folder.storage import file_digest
-
     folders = [os.path.abspath(model) for model in models]
     digests = {folder: file_digest(model_folder(folder) / WEIGHTS) for folder in folders}
     gpus = 1 if str(args.device or "").startswith("cuda") else 0

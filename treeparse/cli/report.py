@@ -3,21 +3,20 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from treeparse.cli.common import percent
 from treeparse.cli.scores import AHEAD, PARTS, ScoredSystem, Table, calibration_tables, oracle_table
 from treeparse.cli.sections import figure_of, section_of, tree_of
 from treeparse.data.conllu import ConlluSentence
+from treeparse.metrics import Calibration
+from treeparse.metrics.errors import Direction, arc_length_scores, depth_scores, label_confusions, wrong_words
 from treeparse.model.folder.files import RUN_MODEL
 from treeparse.pictures.charts import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.page import Figure, Section, figure, html_page, legend, part, sections_html, table
 from treeparse.pictures.text import escaped
 from treeparse.sentence import Sentence
-
-if TYPE_CHECKING:
-    from treeparse.metrics import Calibration
-    from treeparse.metrics.errors import Direction
+from treeparse.training.state.history import read_csv
+from treeparse.training.state.run_directory import RunDirectory
 
 CONFUSIONS = 20  # pairs of labels
 LABELS = 25  # the most frequent ones in gold
@@ -29,7 +28,7 @@ def report_page(
     tables: Sequence[Table],
     gold: Sequence[ConlluSentence],
     systems: Sequence[ScoredSystem],
-    directions: "Sequence[Direction]" = (),
+    directions: Sequence[Direction] = (),
 ) -> str:
     """Return the HTML page; ``directions`` has the words that one of two systems alone has right."""
     lines = "<br>\n".join(map(escaped, heading))
@@ -61,7 +60,7 @@ def _system(gold: Sequence[ConlluSentence], system: ScoredSystem) -> str:
     return "".join(parts)
 
 
-def _reliability(calibration: "Mapping[str, Calibration]") -> Iterator[Figure]:
+def _reliability(calibration: Mapping[str, Calibration]) -> Iterator[Figure]:
     """Draw how often arcs and labels of a probability are right, beside the probability."""
     for kind, each in calibration.items():
         points = [(100 * one.confidence, 100 * one.accuracy) for one in each.bins]
@@ -74,9 +73,6 @@ def _curves(models: Sequence[str]) -> Iterator[Figure]:
     """Draw the learning curves of the run of a single model, if the run has two records or more."""
     if len(models) != 1:
         return
-    from treeparse.training.state.history import read_csv
-    from treeparse.training.state.run_directory import RunDirectory
-
     folder = Path(models[0]).resolve()
     run = RunDirectory(folder.parent if folder.name == RUN_MODEL else folder)
     history = read_csv(run.metrics) if run.metrics.is_file() else []
@@ -93,8 +89,6 @@ def _curves(models: Sequence[str]) -> Iterator[Figure]:
 
 def _bars(gold: list[Sentence], system: ScoredSystem) -> Iterator[Figure]:
     """Draw scores by length of sentences and of arcs, by depth, and by label."""
-    from treeparse.metrics.errors import arc_length_scores, depth_scores
-
     report, arcs = system.report, arc_length_scores(gold, system.parses)
     depths = depth_scores(gold, system.parses)
     labels = sorted(report.by_label.items(), key=lambda item: -item[1].gold)[:LABELS]
@@ -118,8 +112,6 @@ def _bars(gold: list[Sentence], system: ScoredSystem) -> Iterator[Figure]:
 
 
 def _confusions(gold: list[Sentence], system: list[Sentence]) -> Table:
-    from treeparse.metrics.errors import label_confusions
-
     rows = [["label in gold", "system's label", "words", "with the right head"]]
     for pair in label_confusions(gold, system)[:CONFUSIONS]:
         rows.append([pair.gold, pair.system, f"{pair.words:,}", f"{percent(pair.heads / pair.words)}%"])
@@ -128,8 +120,6 @@ def _confusions(gold: list[Sentence], system: list[Sentence]) -> Table:
 
 def _worst(gold: Sequence[ConlluSentence], systems: Sequence[ScoredSystem]) -> list[Section]:
     """Draw the sentences in which the systems together have the most wrong words."""
-    from treeparse.metrics.errors import wrong_words
-
     errors = Counter[int]()
     for index, sentence in enumerate(gold):
         errors[index] = sum(wrong_words(sentence.words, system.parses[index]) for system in systems)

@@ -3,16 +3,23 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from treeparse.cli.common import aligned, counted, percent
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import Parse, with_parses
+from treeparse.metrics import (
+    AttachmentReport,
+    Calibration,
+    Comparison,
+    GroupScores,
+    OracleScores,
+    PrecisionRecall,
+    Scores,
+    parse_calibration,
+)
+from treeparse.metrics.errors import Direction
+from treeparse.metrics.tags import TAG_SCORES
 from treeparse.sentence import Sentence
-
-if TYPE_CHECKING:
-    from treeparse.metrics import AttachmentReport, Calibration, Comparison, GroupScores, OracleScores, Scores
-    from treeparse.metrics.errors import Direction
 
 ROWS = {
     "UAS": "uas",
@@ -38,10 +45,10 @@ class ScoredSystem:
 
     name: str  # the path of the file, or the folders of the models
     parses: list[Sentence]
-    report: "AttachmentReport"
+    report: AttachmentReport
     tags: dict[str, float]  # scores of the tags that the system has, by name
-    oracle: "list[OracleScores] | None" = None  # of n-best lists
-    calibration: "dict[str, Calibration]" = field(default_factory=dict)  # of models, by part, if asked for
+    oracle: list[OracleScores] | None = None  # of n-best lists
+    calibration: dict[str, Calibration] = field(default_factory=dict)  # of models, by part, if asked for
     models: Sequence[str] = ()  # the folders of the models
 
 
@@ -69,7 +76,7 @@ def report_tables(system: ScoredSystem, *, by_label: bool = False) -> list[Table
 
 
 def comparison_tables(
-    first: ScoredSystem, second: ScoredSystem, comparison: "Mapping[str, Comparison]", *, by_label: bool = False
+    first: ScoredSystem, second: ScoredSystem, comparison: Mapping[str, Comparison], *, by_label: bool = False
 ) -> list[Table]:
     """Return the scores of two systems side by side, with the bootstrap's interval and p-value where it was taken."""
     one, two = first.report, second.report
@@ -91,8 +98,6 @@ def comparison_tables(
 
 def _tag_tables(systems: Mapping[str, ScoredSystem]) -> list[Table]:
     """Return the table of the systems' scores of tags, if any has some."""
-    from treeparse.metrics.tags import TAG_SCORES
-
     rows = [
         [title, *(percent(system.tags[name]) if name in system.tags else NOTHING for system in systems.values())]
         for name, title in TAG_SCORES.items()
@@ -101,9 +106,7 @@ def _tag_tables(systems: Mapping[str, ScoredSystem]) -> list[Table]:
     return [[["tags", *systems], *rows]] if rows else []
 
 
-def _label_pairs(first: "AttachmentReport", second: "AttachmentReport") -> Table:
-    from treeparse.metrics import PrecisionRecall
-
+def _label_pairs(first: AttachmentReport, second: AttachmentReport) -> Table:
     rows, absent = [], PrecisionRecall.from_counts(0, 0, 0)
     for label in first.by_label | second.by_label:
         one, two = (report.by_label.get(label, absent) for report in (first, second))
@@ -112,30 +115,30 @@ def _label_pairs(first: "AttachmentReport", second: "AttachmentReport") -> Table
     return [["label", "gold", "F1: A", "B", "B - A"], *(row for _, row in sorted(rows))]
 
 
-def _groups(report: "AttachmentReport") -> "dict[str, GroupScores]":
+def _groups(report: AttachmentReport) -> dict[str, GroupScores]:
     lengths = {f"{bucket} words": scores for bucket, scores in report.by_length.items()}
     return {**report.by_projectivity, **lengths}
 
 
-def _pair(first: "Scores", second: "Scores", name: str) -> list[str]:
+def _pair(first: Scores, second: Scores, name: str) -> list[str]:
     if not first.words:
         return [NOTHING] * 3
     difference = getattr(second, name) - getattr(first, name)
     return [_score(first, name), _score(second, name), percent(difference, signed=True)]
 
 
-def _score(scores: "Scores", name: str) -> str:
+def _score(scores: Scores, name: str) -> str:
     return percent(getattr(scores, name)) if scores.words else NOTHING
 
 
-def _significance(comparison: "Comparison | None") -> list[str]:
+def _significance(comparison: Comparison | None) -> list[str]:
     if comparison is None:
         return ["", ""]
     low, high = (percent(end, signed=True) for end in (comparison.low, comparison.high))
     return [f"{low} to {high}", f"{comparison.p_value:.4f}"]
 
 
-def oracle_table(scores: "Sequence[OracleScores]") -> Table:
+def oracle_table(scores: Sequence[OracleScores]) -> Table:
     """Return the oracle scores of one system's lists, a row for each number of first trees."""
     rows = [["oracle of the first", "different trees", "UAS", "LAS", "complete match", "mass"]]
     for row in scores:
@@ -145,15 +148,13 @@ def oracle_table(scores: "Sequence[OracleScores]") -> Table:
     return rows
 
 
-def calibration_of(gold: Sequence[Sentence], parses: Sequence[Parse]) -> "dict[str, Calibration]":
+def calibration_of(gold: Sequence[Sentence], parses: Sequence[Parse]) -> dict[str, Calibration]:
     """Compare the probabilities of parses with how often they are right."""
-    from treeparse.metrics import parse_calibration
-
     probs = ([parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses])
     return parse_calibration(gold, with_parses(gold, parses), *probs)
 
 
-def calibration_tables(calibration: "Mapping[str, Calibration]") -> list[Table]:
+def calibration_tables(calibration: Mapping[str, Calibration]) -> list[Table]:
     """Return the errors of calibration, a row for each kind of probability, and the bins of each kind."""
     rows = [["calibration", "words", "probability", "right", "ECE", "ECE, equal mass", "Brier score"]]
     tables = [rows]
@@ -169,12 +170,12 @@ def calibration_tables(calibration: "Mapping[str, Calibration]") -> list[Table]:
     return tables
 
 
-def advantage_tables(gold: "Sequence[ConlluSentence]", directions: "Sequence[Direction]") -> list[Table]:
+def advantage_tables(gold: Sequence[ConlluSentence], directions: Sequence[Direction]) -> list[Table]:
     """Return for each direction the most frequent mistakes, by label, and the sentences with most words."""
     return [table for each in directions if each.words for table in _advantage_tables(gold, each)]
 
 
-def _advantage_tables(gold: "Sequence[ConlluSentence]", direction: "Direction") -> Iterator[Table]:
+def _advantage_tables(gold: Sequence[ConlluSentence], direction: Direction) -> Iterator[Table]:
     ordered = sorted(Counter(word.mistake for word in direction.words).items(), key=lambda item: (-item[1], item[0]))
     rows = [[f"{direction.title}: by label", "words"], *([name, f"{count:,}"] for name, count in ordered[:MISTAKES])]
     if others := ordered[MISTAKES:]:
@@ -184,7 +185,7 @@ def _advantage_tables(gold: "Sequence[ConlluSentence]", direction: "Direction") 
     yield [head, *(_sentence_row(gold[index], direction, index) for index in direction.sentences[:AHEAD])]
 
 
-def _sentence_row(sentence: ConlluSentence, direction: "Direction", index: int) -> list[str]:
+def _sentence_row(sentence: ConlluSentence, direction: Direction, index: int) -> list[str]:
     words, forms = [word for word in direction.words if word.sentence == index], sentence.words.forms
     named = ", ".join(f"{word.word} {forms[word.word - 1]} ({word.label})" for word in words[:NAMED])
     more = ", ..." if len(words) > NAMED else ""

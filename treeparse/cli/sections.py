@@ -4,26 +4,18 @@ import argparse
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain
-from typing import TYPE_CHECKING, TypeVar
+from itertools import accumulate
+from typing import TypeVar
 
 from treeparse.cli.common import counted
-from treeparse.cli.models import load_model
 from treeparse.cli.systems import System, read_systems
-from treeparse.data.conllu import ConlluSentence, read_conllu
-from treeparse.data.files import expand_paths
-from treeparse.data.parses import NBestList, Parse
-from treeparse.data.text.tokenised import read_text
+from treeparse.data.conllu import ConlluSentence
+from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.pictures.arcs import Tree, arcs_of, count_marks
-from treeparse.pictures.matrix import draw_marginals
 from treeparse.pictures.page import Figure, Section
 from treeparse.pictures.tree import draw_tree
-from treeparse.progress import parsing_bar
-from treeparse.sentence import Sentence, tree_problem
-
-if TYPE_CHECKING:
-    from treeparse.model import Parser
+from treeparse.sentence import Sentence
 
 ROW_WIDTH = 1200  # pixels
 
@@ -35,7 +27,7 @@ Sections = tuple[list[Section], bool]
 
 
 def choose(
-    items: Iterable[T], sent_id: "Callable[[T], str | None]", names: list[str] | None, most: int
+    items: Iterable[T], sent_id: Callable[[T], str | None], names: list[str] | None, most: int
 ) -> tuple[list[T], bool]:
     """Return at most ``most`` items of some ids or numbers (from 1), of all if None, and whether there are more.
 
@@ -103,47 +95,6 @@ def figure_of(tree: Tree, reference: Tree | None, caption: str, wrap: float | No
         differences = [counted(number, noun) for number, noun in ((heads, "head"), (labels, "label")) if number]
         caption += f"; differs in {' and '.join(differences)}" if differences else "; the same tree"
     return Figure(draw_tree(tree, reference, wrap=wrap), caption)
-
-
-def modelled_sections(args: argparse.Namespace, most: int) -> Sections:
-    """Draw the parses of a model, below the gold trees of the sentences if any, and the probabilities of arcs.
-
-    Raises:
-        DataError: a sentence is faulty.
-        TreeparseError: a chosen sentence or the model does not exist, or a sentence lacks tags that the model reads.
-    """
-    parser = load_model(args.model, args)
-    read = read_text if args.format == "text" else read_conllu
-    sentences = chain.from_iterable(map(read, expand_paths([args.input])))
-    chosen, has_more = choose(sentences, lambda sentence: sentence.sent_id, args.sentence, most)
-    words = [replace(sentence.words, heads=None, labels=None) for sentence in chosen]
-    with parsing_bar(words, hidden=args.quiet) as progress:
-        parses = parser.parse(words, progress=progress)
-    return [
-        section_of(sentence, index, _modelled(parser, sentence.words, parse, args))
-        for index, (sentence, parse) in enumerate(zip(chosen, parses, strict=True))
-    ], has_more
-
-
-def _modelled(parser: "Parser", words: Sentence, parse: Parse, args: argparse.Namespace) -> list[Figure]:
-    """Draw the parse of a sentence against its gold tree, if it has one, and the probabilities of all arcs."""
-    has_tree = words.heads is not None and tree_problem(words.heads, single_root=not args.multi_root) is None
-    gold = tree_of(words) if has_tree else None
-    upos = words.upos if gold else parse.upos or words.upos
-    tree = tree_of(replace(words, upos=upos).with_tree(parse.heads, parse.labels))
-    figures = [figure_of(gold, None, "gold", args.wrap)] if gold else []
-    has_probability = not math.isnan(parse.log_prob)
-    caption = f"probability {math.exp(parse.log_prob):.4g}" if has_probability else "the best tree"
-    figures.append(figure_of(tree, gold, caption, args.wrap))
-    if args.heat_map:
-        caption = "probability of every arc: a row a head, a column a dependent; the arcs of the parse are framed"
-        import torch
-
-        with torch.inference_mode():
-            p = parser.distribution(parser.collate([replace(words, heads=None, labels=None)]))
-            marginals = p.arc_marginals()[0].tolist()
-        figures.append(Figure(draw_marginals(words.forms, marginals, parse.heads), caption))
-    return figures
 
 
 def tree_of(words: Sentence) -> Tree:

@@ -12,6 +12,7 @@ from treeparse.data.nbest.conllu import RANK, join_trees
 from treeparse.data.nbest.files import NBestList, format_of, read_nbest
 from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
+from treeparse.metrics import REMEDY, word_mismatch
 from treeparse.sentence import tree_problem
 
 
@@ -43,8 +44,6 @@ def read_systems(
         TreeparseError: the systems differ in their number of sentences, no sentence is sound in all of them, or some
             of the files of a glob are n-best files and others are not.
     """
-    from treeparse.metrics import REMEDY, word_mismatch
-
     results = [_read(pattern, args, may_be_nbest=number > 0 or not has_gold) for number, pattern in enumerate(patterns)]
     indices = []
     for index, same in enumerate(zip(*(sentences for sentences, _ in results), strict=False)):
@@ -98,14 +97,14 @@ def _read_file(path: Path, args: argparse.Namespace, *, may_be_nbest: bool) -> R
     return sentences, None
 
 
-def _all_sound(results: "Iterable[ConlluSentence | tuple[DataError, ...]]") -> "Iterator[ConlluSentence]":
+def _all_sound(results: Iterable[ConlluSentence | tuple[DataError, ...]]) -> Iterator[ConlluSentence]:
     for result in results:
         if isinstance(result, tuple):
             raise result[0]  # a list without one of its trees is another list: it cannot be left out
         yield result
 
 
-def _first_trees(nbest_lists: "Iterator[NBestList]", args: argparse.Namespace) -> Results:
+def _first_trees(nbest_lists: Iterator[NBestList], args: argparse.Namespace) -> Results:
     """Return the sentences of n-best lists with their first trees, and the lists; raise if a parse is no tree."""
     sentences: list[ConlluSentence | None] = []
     lists: list[NBestList] = []

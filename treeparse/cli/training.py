@@ -6,15 +6,13 @@ import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from treeparse import terminal
 from treeparse.cli.common import INTERRUPTED
 from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.corpus.output_checks import check_new_folder
-
-if TYPE_CHECKING:
-    from treeparse.training.settings.reading import PendingConfig
+from treeparse.training.settings.reading import PendingConfig, check_inputs, read_settings
+from treeparse.training.state.run_directory import RunDirectory
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
@@ -26,8 +24,8 @@ def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> No
 
 def read_config(
     path: Path, args: argparse.Namespace, *, is_of_run: bool = False, **settings: str | None
-) -> "PendingConfig":
-    """Read a config with its dotted options; raise, before torch is loaded, for an impossible file or folder.
+) -> PendingConfig:
+    """Read a config with its dotted options; raise for an impossible file or folder.
 
     Args:
         path: the file.
@@ -35,8 +33,6 @@ def read_config(
         is_of_run: whether the file is the config of a run.
         settings: further settings, by key; those that are None are left out.
     """
-    from treeparse.training.settings.reading import check_inputs, read_settings
-
     settings["trainer.device"] = args.device
     options = [f"--{key}={value}" for key, value in settings.items() if value is not None]
     pending = read_settings(path, [*options, *args.overrides], of_run=is_of_run)
@@ -70,8 +66,6 @@ def stoppable(work: Callable[[], object], remedy: Callable[[], str] = lambda: "t
 
 def how_to_resume(output: str | None) -> str:
     """Return how to resume a run after a stop; ``output`` is its folder, None if it is unknown."""
-    from treeparse.training.state.run_directory import RunDirectory
-
     run = None if output is None else RunDirectory(output)
     if run is None or not run.config.exists():
         return "no run had begun: give the same command again"

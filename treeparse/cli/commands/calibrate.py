@@ -1,7 +1,6 @@
 """``treeparse calibrate``: fit a model's temperatures to trees that it was not trained on."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 from treeparse import terminal
 from treeparse.cli.common import add_batch_words_argument, add_import_argument, output_file, percent
@@ -10,14 +9,12 @@ from treeparse.cli.scores import PARTS, calibration_of, lines_of
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError
+from treeparse.metrics import Calibration
+from treeparse.model import Parser
 from treeparse.model.folder.files import CARD, check_model_folder, model_folder
+from treeparse.model.temperature import fit_label_temperature, fit_temperature
 from treeparse.sentence import Sentence
 
-if TYPE_CHECKING:
-    from treeparse.metrics import Calibration
-    from treeparse.model import Parser
-
-HELP = "fit a model's temperatures, so that its probabilities are calibrated"
 EPILOG = """examples:
   treeparse calibrate runs/english dev.conllu
   treeparse calibrate runs/english/model dev.conllu -o runs/english/calibrated
@@ -57,8 +54,6 @@ def run(args: argparse.Namespace) -> int:
         raise TreeparseError(f"{args.model} is no folder that can be changed: say by -o DIR where the model goes.")
     check_models([args.model], args)
     expand_paths(args.dev)
-    from treeparse.model.temperature import fit_label_temperature, fit_temperature
-
     parser = load_model(args.model, args)
     sentences = [sentence.words for sentence in load_treebank(args.dev, single_root=not args.multi_root)]
     before, errors_before = parser.config, _calibration(parser, sentences, args)
@@ -87,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _calibration(parser: "Parser", gold: list[Sentence], args: argparse.Namespace) -> "dict[str, Calibration]":
+def _calibration(parser: Parser, gold: list[Sentence], args: argparse.Namespace) -> dict[str, Calibration]:
     """Compare the probabilities of the parser's parses with how often they are right; nothing if quiet."""
     if args.quiet:
         return {}

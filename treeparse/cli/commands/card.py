@@ -2,7 +2,6 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from treeparse import terminal
 from treeparse.cli.common import add_import_argument, add_overwrite_argument
@@ -11,14 +10,13 @@ from treeparse.corpus.output_checks import check_outputs
 from treeparse.data import load_treebank
 from treeparse.data.folders import check_folder
 from treeparse.data.parses import with_parses
+from treeparse.metrics import AttachmentReport, attachment_scores
+from treeparse.model import Parser
 from treeparse.model.folder.files import CARD, RUN_MODEL
 from treeparse.progress import parsing_bar
+from treeparse.training.release import write_card
+from treeparse.training.state.run_directory import RunDirectory
 
-if TYPE_CHECKING:
-    from treeparse.metrics import AttachmentReport
-    from treeparse.model import Parser
-
-HELP = "write the card of a run's model, with its scores on test files"
 EPILOG = """examples:
   treeparse card runs/english en-test.conllu
   treeparse card runs/english en-test.conllu other-test.conllu --model-name en_ewt
@@ -43,9 +41,6 @@ def run(args: argparse.Namespace) -> int:
     check_folder(model)
     check_outputs([str(model / CARD)], inputs=args.tests, others=[args.run], overwrite_input=args.overwrite_input)
     check_models([args.run], args)
-    from treeparse.training.release import write_card
-    from treeparse.training.state.run_directory import RunDirectory
-
     run = RunDirectory(args.run)
     parser = load_model(run.model, args)
     tests = {Path(path).name: _scores(parser, path, args) for path in args.tests}
@@ -55,9 +50,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _scores(parser: "Parser", path: str, args: argparse.Namespace) -> "AttachmentReport":
-    from treeparse.metrics import attachment_scores
-
+def _scores(parser: Parser, path: str, args: argparse.Namespace) -> AttachmentReport:
     gold = [sentence.words for sentence in load_treebank(path)]
     with parsing_bar(gold, hidden=args.quiet) as progress:
         parses = parser.parse(gold, progress=progress)

@@ -14,6 +14,7 @@ from typing import Any
 
 from treeparse import terminal
 from treeparse.cli.common import add_overwrite_argument, aligned, counted, output_file
+from treeparse.cli.treebank_page import treebank_page
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence, scan_conllu
@@ -23,7 +24,6 @@ from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 from treeparse.data.validation import CONVERT, NO_HEADS, NO_LABELS, NO_UTF8, TreeCheck
 from treeparse.errors import DataError, TreeparseError
 
-HELP = "report the faults of CoNLL-U files, and figures about their trees"
 EPILOG = """examples:
   treeparse check train.conllu dev.conllu
   treeparse check --no-trees parsed.conllu.gz
@@ -82,8 +82,6 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(reports, notes), ensure_ascii=False, indent=2) + "\n")
     if args.html is not None:
-        from treeparse.cli.treebank_page import treebank_page
-
         title, counts = " ".join(map(str, args.files)), _total(reports).statistics
         atomic_write(args.html, treebank_page(title, _rows(reports), counts, lambda: _sound_sentences(paths, args)))
     return int(any(report.faults for report in reports))

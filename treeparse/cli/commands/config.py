@@ -6,7 +6,6 @@ from pathlib import Path
 from treeparse import terminal
 from treeparse.shipped import every_name, shipped_file
 
-HELP = "print a shipped configuration, rules or constraints, or list them all"
 EPILOG = """examples:
   treeparse config                        list all shipped configurations, rules and constraints
   treeparse config fast > my.yaml         start your own configuration from fast

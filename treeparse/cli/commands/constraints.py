@@ -2,21 +2,28 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import torch
 
 from treeparse.cli.common import add_batch_words_argument, add_import_argument, add_output_argument, aligned, positive
 from treeparse.cli.models import check_models, load_model
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
+from treeparse.data.mapping import map_batches
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
+from treeparse.objectives.constraints import (
+    Constraint,
+    ConstraintMatches,
+    Extracted,
+    constraints_to_yaml,
+    extract_constraints,
+    read_constraints,
+    shares_of_trees,
+)
 from treeparse.sentence import Sentence
 
-if TYPE_CHECKING:
-    from treeparse.objectives.constraints import Constraint, Extracted
-
-HELP = "extract constraints from trees, or report a model's distance from constraints"
 COUNT = 20
 EPILOG = """examples:
   treeparse constraints extract small.conllu --count 20 -o constraints.yaml
@@ -71,8 +78,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _extract(args: argparse.Namespace) -> str:
     """Return the text of a file of constraints."""
-    from treeparse.objectives.constraints import constraints_to_yaml, extract_constraints
-
     sentences = [sentence.words for sentence in load_treebank(args.inputs, partial=True, single_root=False)]
     extracted = extract_constraints(sentences, args.count or COUNT, exact=args.exact)
     words = sum(map(len, sentences))
@@ -87,15 +92,13 @@ def _extract(args: argparse.Namespace) -> str:
     return "\n".join(head) + "\n" + body
 
 
-def _comment(extracted: "Extracted") -> str:
+def _comment(extracted: Extracted) -> str:
     share = _shown(extracted.matches / extracted.words)
     return f"{extracted.constraint}: {extracted.matches:,} of {extracted.words:,}, {share}"
 
 
 def _report(args: argparse.Namespace) -> list[str]:
     """Return the table of the constraints, and the mean of their distances, as lines."""
-    from treeparse.objectives.constraints import read_constraints, shares_of_trees
-
     model, file, *texts = args.inputs
     constraints = read_constraints(file)
     sentences = [sentence.words for sentence in load_treebank(texts, require_trees=False)]
@@ -116,17 +119,12 @@ def _report(args: argparse.Namespace) -> list[str]:
 
 
 def _expected_counts(
-    model: str, constraints: "Sequence[Constraint]", sentences: "list[Sentence]", args: argparse.Namespace
+    model: str, constraints: Sequence[Constraint], sentences: list[Sentence], args: argparse.Namespace
 ) -> list[list[float]]:
     """Return for each constraint the expected number of matches under the model, and the number of words."""
-    import torch
-
-    from treeparse.data.mapping import map_batches
-    from treeparse.objectives.constraints import ConstraintMatches
-
     parser = load_model(model, args)
 
-    def expect(_: list[int], chosen: "list[Sentence]") -> list[torch.Tensor]:
+    def expect(_: list[int], chosen: list[Sentence]) -> list[torch.Tensor]:
         batch = parser.collate(chosen)
         p = parser.distribution(batch)
         features = ConstraintMatches(constraints, p, batch)

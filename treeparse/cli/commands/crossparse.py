@@ -5,11 +5,10 @@ import argparse
 from treeparse import terminal
 from treeparse.cli.common import modules_of_current_folder, positive
 from treeparse.cli.training import add_config_arguments, read_config, stoppable
+from treeparse.rerank.crossparsing import METHODS, Listing, crossparse
 from treeparse.shipped import file_or_shipped
 
-HELP = "train parsers on all folds of a treebank but one, and list parses of that one"
 TAKES_OVERRIDES = True
-METHODS = ("best", "samples", "different-samples")
 EPILOG = """Every key of the config can also be a dotted option, as in treeparse train.
 
 examples:
@@ -30,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config_arguments(parser, default="default")
     parser.add_argument("--folds", type=positive, default=4, metavar="N", help="parsers to train (default: 4)")
     parser.add_argument("-k", type=positive, default=32, metavar="K", help="parses of a list, at most (default: 32)")
-    parser.add_argument("--method", choices=METHODS, default="best", help="the best or random trees (default: best)")
+    methods = [method.replace("_", "-") for method in METHODS]
+    parser.add_argument("--method", choices=methods, default="best", help="the best or random trees (default: best)")
 
 
 @modules_of_current_folder()
@@ -41,8 +41,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _crossparse(args: argparse.Namespace) -> None:
     config = read_config(file_or_shipped(args.config), args, output=args.output).checked()
-    from treeparse.rerank.crossparsing import Listing, crossparse
-
     listing = Listing(args.k, args.method.replace("-", "_"))
     lists = crossparse(config, args.folds, listing, quiet=args.quiet)
     if not args.quiet:

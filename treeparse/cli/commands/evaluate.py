@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from treeparse import terminal
 from treeparse.cli.common import add_decoder_argument, add_overwrite_argument, output_file, seed, whole
@@ -17,6 +17,7 @@ from treeparse.cli.models import (
     leading_models,
     load_models,
 )
+from treeparse.cli.report import report_page
 from treeparse.cli.scores import (
     ScoredSystem,
     Table,
@@ -34,16 +35,13 @@ from treeparse.data.conllu import ConlluSentence
 from treeparse.data.outputs import atomic_write
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
+from treeparse.metrics import Comparison, attachment_scores, oracle_scores, paired_bootstrap, tag_scores
+from treeparse.metrics.errors import Advantage, Direction, directions
 from treeparse.names import TAGS
 from treeparse.progress import Console, parsing_bar
 from treeparse.sentence import Sentence
 
-if TYPE_CHECKING:
-    from treeparse.metrics import Comparison
-    from treeparse.metrics.errors import Advantage, Direction
-
 MOST_RESAMPLES = 10**7  # all are in memory at once
-HELP = "score parses, or a model's parses, against gold trees"
 EPILOG = f"""examples:
   treeparse evaluate gold.conllu parsed.conllu
   treeparse evaluate --model runs/english/model test.conllu --by-label --output scores.json
@@ -143,8 +141,6 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(evaluation, args), ensure_ascii=False, indent=2) + "\n")
     if args.html is not None:
-        from treeparse.cli.report import report_page
-
         atomic_write(args.html, report_page(heading, tables, evaluation.gold, systems, evaluation.directions))
     return 0
 
@@ -153,15 +149,12 @@ def run(args: argparse.Namespace) -> int:
 class _Evaluation:
     gold: list[ConlluSentence]
     systems: list[ScoredSystem]
-    comparison: "dict[str, Comparison]"  # by score; empty for one system
-    directions: "list[Direction]"  # the words that one of two systems alone has right
+    comparison: dict[str, Comparison]  # by score; empty for one system
+    directions: list[Direction]  # the words that one of two systems alone has right
     left_out: int  # faulty sentences
 
 
 def _evaluate(args: argparse.Namespace) -> _Evaluation:
-    from treeparse.metrics import paired_bootstrap
-    from treeparse.metrics.errors import directions
-
     if args.gold is None:
         raise TreeparseError("There are no gold trees to score against: name a file, GOLD.")
     count = len(args.model) + len(args.systems)
@@ -188,8 +181,6 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
 
 def _scored_models(directories: Sequence[str], gold: list[Sentence], args: argparse.Namespace) -> ScoredSystem:
     """Parse the gold sentences with models that parse as one, and score the parses."""
-    from treeparse.metrics import attachment_scores, tag_scores
-
     model = load_models(directories, args)
     with parsing_bar(gold, hidden=args.quiet) as progress:
         parses = model.parse(gold, decoder=args.decoder, probabilities=args.calibration, progress=progress)
@@ -200,8 +191,6 @@ def _scored_models(directories: Sequence[str], gold: list[Sentence], args: argpa
 
 def _scored_file(path: str, file: System, gold: list[Sentence]) -> ScoredSystem:
     """Score the trees of a file; columns of tags equal to gold's have no scores, because parsers copy them."""
-    from treeparse.metrics import attachment_scores, oracle_scores, tag_scores
-
     pairs = [(words, sentence.words) for words, sentence in zip(gold, file.sentences, strict=True)]
     copied = [name for name in TAGS if all(getattr(a, name) == getattr(b, name) for a, b in pairs)]
     parses, oracle = [replace(words, **dict.fromkeys(copied)) for _, words in pairs], None
@@ -241,7 +230,7 @@ def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any
     return result
 
 
-def _advantage(gold: list[ConlluSentence], word: "Advantage") -> dict[str, Any]:
+def _advantage(gold: list[ConlluSentence], word: Advantage) -> dict[str, Any]:
     """Return a word that one system alone has right, with its sentence's name and its form."""
     sentence = gold[word.sentence]
     name, form = sentence.sent_id or str(word.sentence + 1), sentence.words.forms[word.word - 1]

@@ -7,8 +7,9 @@ from treeparse import terminal
 from treeparse.cli.common import add_import_argument, check_modules, import_modules
 from treeparse.data.folders import check_folder
 from treeparse.data.outputs import check_output_folder
+from treeparse.training.release import export_model
+from treeparse.training.state.run_directory import RunDirectory
 
-HELP = "write the parser of a run's best epoch so far"
 EPILOG = """examples:
   treeparse export runs/english                  writes runs/english/model
   treeparse export runs/english -o best-so-far
@@ -31,9 +32,6 @@ def run(args: argparse.Namespace) -> int:
         check_output_folder(args.output)
     check_folder(args.run)
     check_modules(args)
-    from treeparse.training.release import export_model
-    from treeparse.training.state.run_directory import RunDirectory
-
     import_modules(args)
     export = export_model(RunDirectory(args.run), None if args.output is None else Path(args.output))
     if not args.quiet:

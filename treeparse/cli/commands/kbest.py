@@ -6,7 +6,6 @@ from treeparse.cli import corpora
 from treeparse.cli.models import SEVERAL
 from treeparse.corpus.trees import TreeRequest
 
-HELP = "list the K best trees of the sentences of CoNLL-U or text"
 EPILOG = f"""examples:
   treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu
   treeparse kbest runs/english/model test.conllu -k 50 -o best.jsonl.gz

@@ -3,7 +3,6 @@
 import argparse
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from treeparse.cli import corpora
 from treeparse.cli.common import add_decoder_argument, real
@@ -11,11 +10,9 @@ from treeparse.cli.models import EXPECTED_TREE, SEVERAL
 from treeparse.corpus.trees import TreeRequest
 from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
+from treeparse.metrics import conformal_threshold
+from treeparse.model import Ensemble, Parser
 
-if TYPE_CHECKING:
-    from treeparse.model import Ensemble, Parser
-
-HELP = "parse CoNLL-U or text with a trained model"
 EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu
   treeparse predict runs/english/model 'corpus/*.conllu.gz' -o parsed.conllu.gz --threads 4
@@ -76,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     threshold = None if args.head_sets is None else math.inf
     trees = TreeRequest(decoder=args.decoder, probabilities=args.probabilities, head_threshold=threshold)
 
-    def prepare(model: "Parser | Ensemble", trees: TreeRequest) -> TreeRequest:
+    def prepare(model: Parser | Ensemble, trees: TreeRequest) -> TreeRequest:
         return replace(trees, head_threshold=_head_threshold(model, args))
 
     complete = None if args.head_sets is None else prepare
@@ -84,10 +81,8 @@ def run(args: argparse.Namespace) -> int:
     return corpora.parse_files(args, trees, args.output_format, **options)
 
 
-def _head_threshold(model: "Parser | Ensemble", args: argparse.Namespace) -> float:
+def _head_threshold(model: Parser | Ensemble, args: argparse.Namespace) -> float:
     """Return the least probability of a head in a word's set."""
-    from treeparse.metrics import conformal_threshold  # which needs numpy
-
     held_out = [sentence.words for sentence in load_treebank(args.held_out, single_root=False)]
     scored = model.score_trees(held_out, batch_words=args.batch_words)
     probs = [prob for parse in scored for prob in parse.arc_probs or ()]

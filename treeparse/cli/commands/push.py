@@ -5,7 +5,6 @@ import argparse
 from treeparse import terminal
 from treeparse.model.folder.hub import push
 
-HELP = "put a model on the Hugging Face hub"
 EPILOG = """examples:
   treeparse push runs/english organisation/english-parser
   treeparse push runs/english organisation/english-parser --private --revision trial

@@ -15,7 +15,6 @@ from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import TreeparseError
 
-HELP = "order the sentences of a corpus for annotation, the most uncertain first"
 VALUES = {  # the attribute of a Parse for each choice of --by
     "entropy": "entropy",
     "expected_error": "expected_errors",

@@ -1,20 +1,31 @@
 """``treeparse render``: pictures of trees, of lists of trees, of a system's errors and of a model's marginals."""
 
 import argparse
+import math
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
-from treeparse.cli.common import add_import_argument, add_output_argument, positive
-from treeparse.cli.models import check_models
-from treeparse.cli.sections import ROW_WIDTH, compared_sections, modelled_sections
-from treeparse.corpus.output_checks import check_outputs
-from treeparse.data.outputs import atomic_write
-from treeparse.errors import TreeparseError
-from treeparse.names import INPUT_FORMATS
-from treeparse.pictures.page import Section, legend, page
-from treeparse.pictures.svg import document, stacked
-from treeparse.progress import Console
+import torch
 
-HELP = "draw trees, lists of trees or a system's errors as SVG or an HTML page"
+from treeparse.cli.common import add_import_argument, add_output_argument, positive
+from treeparse.cli.models import check_models, load_model
+from treeparse.cli.sections import ROW_WIDTH, Sections, choose, compared_sections, figure_of, section_of, tree_of
+from treeparse.corpus.output_checks import check_outputs
+from treeparse.data.conllu import read_conllu
+from treeparse.data.files import expand_paths
+from treeparse.data.outputs import atomic_write
+from treeparse.data.parses import Parse
+from treeparse.data.text.tokenised import read_text
+from treeparse.errors import TreeparseError
+from treeparse.model import Parser
+from treeparse.names import INPUT_FORMATS
+from treeparse.pictures.matrix import draw_marginals
+from treeparse.pictures.page import Figure, Section, legend, page
+from treeparse.pictures.svg import document, stacked
+from treeparse.progress import Console, parsing_bar
+from treeparse.sentence import Sentence, tree_problem
+
 EPILOG = """examples:
   treeparse render parsed.conllu -o trees.html
   treeparse render parsed.conllu --sentence weblog-7 --wrap none -o tree.svg
@@ -74,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     check_outputs([args.output], inputs=inputs, others=[args.model], overwrite_input=args.overwrite_input)
     check_models([args.model] if args.model else [], args)
     is_svg = (args.output_format or Path(args.output).suffix[1:].lower()) == "svg"
-    sections, has_more = (modelled_sections if args.model else compared_sections)(args, 2 if is_svg else args.most)
+    sections, has_more = (_modelled_sections if args.model else compared_sections)(args, 2 if is_svg else args.most)
     picture = _svg(sections, args) if is_svg else _html(sections, args)
     console = Console(quiet=args.quiet)
     if (size := len(picture.encode())) > LARGE:
@@ -84,6 +95,45 @@ def run(args: argparse.Namespace) -> int:
     if has_more and not is_svg:
         console.remark(f"{len(sections):,} sentences drawn, the others not: see --most, --sentence")
     return 0
+
+
+def _modelled_sections(args: argparse.Namespace, most: int) -> Sections:
+    """Draw the parses of a model, below the gold trees of the sentences if any, and the probabilities of arcs.
+
+    Raises:
+        DataError: a sentence is faulty.
+        TreeparseError: a chosen sentence or the model does not exist, or a sentence lacks tags that the model reads.
+    """
+    parser = load_model(args.model, args)
+    read = read_text if args.format == "text" else read_conllu
+    sentences = chain.from_iterable(map(read, expand_paths([args.input])))
+    chosen, has_more = choose(sentences, lambda sentence: sentence.sent_id, args.sentence, most)
+    words = [replace(sentence.words, heads=None, labels=None) for sentence in chosen]
+    with parsing_bar(words, hidden=args.quiet) as progress:
+        parses = parser.parse(words, progress=progress)
+    return [
+        section_of(sentence, index, _modelled(parser, sentence.words, parse, args))
+        for index, (sentence, parse) in enumerate(zip(chosen, parses, strict=True))
+    ], has_more
+
+
+def _modelled(parser: Parser, words: Sentence, parse: Parse, args: argparse.Namespace) -> list[Figure]:
+    """Draw the parse of a sentence against its gold tree, if it has one, and the probabilities of all arcs."""
+    has_tree = words.heads is not None and tree_problem(words.heads, single_root=not args.multi_root) is None
+    gold = tree_of(words) if has_tree else None
+    upos = words.upos if gold else parse.upos or words.upos
+    tree = tree_of(replace(words, upos=upos).with_tree(parse.heads, parse.labels))
+    figures = [figure_of(gold, None, "gold", args.wrap)] if gold else []
+    has_probability = not math.isnan(parse.log_prob)
+    caption = f"probability {math.exp(parse.log_prob):.4g}" if has_probability else "the best tree"
+    figures.append(figure_of(tree, gold, caption, args.wrap))
+    if args.heat_map:
+        caption = "probability of every arc: a row a head, a column a dependent; the arcs of the parse are framed"
+        with torch.inference_mode():
+            p = parser.distribution(parser.collate([replace(words, heads=None, labels=None)]))
+            marginals = p.arc_marginals()[0].tolist()
+        figures.append(Figure(draw_marginals(words.forms, marginals, parse.heads), caption))
+    return figures
 
 
 def _svg(sections: list[Section], args: argparse.Namespace) -> str:

@@ -5,7 +5,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from treeparse.cli.common import (
     add_drop_empty_argument,
@@ -25,12 +24,9 @@ from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.names import LIST_FORMATS
 from treeparse.progress import Console, ParsingBar
+from treeparse.rerank import ExpectedAccuracy, Reranker, Scorer, reranked, scorer_named
 from treeparse.user_code import check_module
 
-if TYPE_CHECKING:
-    from treeparse.rerank import Scorer
-
-HELP = "choose the best parse of each list by a reranker or the expected LAS"
 EPILOG = """examples:
   treeparse kbest runs/english/model test.conllu -k 64 -o best.conllu
   treeparse rerank best.conllu -o parsed.conllu
@@ -89,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _scorer(args: argparse.Namespace) -> "Scorer":
+def _scorer(args: argparse.Namespace) -> Scorer:
     if args.model is not None and args.scorer is not None:
         raise TreeparseError("--model and --scorer both say what chooses: give one of them.")
     if args.model is not None:
@@ -97,8 +93,6 @@ def _scorer(args: argparse.Namespace) -> "Scorer":
     if args.scorer is not None and "." in args.scorer:
         with modules_of_current_folder():
             check_module(args.scorer.rpartition(".")[0])
-    from treeparse.rerank import ExpectedAccuracy, Reranker, scorer_named
-
     scorer = None if args.model is None else Reranker.from_pretrained(args.model)
     if args.scorer is not None:
         with modules_of_current_folder():
@@ -110,12 +104,8 @@ def _scorer(args: argparse.Namespace) -> "Scorer":
     return ExpectedAccuracy(args.mbr or "las", args.weights or "auto", scorer)
 
 
-def _reranked(
-    lists: Iterable[NBestList], scorer: "Scorer", counts: Counter[str], bar: ParsingBar
-) -> Iterator[NBestList]:
+def _reranked(lists: Iterable[NBestList], scorer: Scorer, counts: Counter[str], bar: ParsingBar) -> Iterator[NBestList]:
     """Yield the lists in their new order; count sentences, and sentences whose first tree changed."""
-    from treeparse.rerank import reranked
-
     for nbest in lists:
         new = reranked(nbest, scorer)
         before, now = nbest.parses[0], new.parses[0]

@@ -8,7 +8,6 @@ from treeparse.cli.common import real, seed
 from treeparse.cli.models import SEVERAL
 from treeparse.corpus.trees import TreeRequest
 
-HELP = "draw random trees of the sentences of CoNLL-U or text"
 EPILOG = f"""examples:
   treeparse sample runs/english/model test.conllu -k 10 -o samples.conllu
   treeparse sample runs/english/model test.conllu -k 100 --seed 7 -o samples.jsonl.gz

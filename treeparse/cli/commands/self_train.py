@@ -2,17 +2,13 @@
 
 import argparse
 import math
-from typing import TYPE_CHECKING
 
 from treeparse import terminal
 from treeparse.cli.common import aligned, modules_of_current_folder, percent, positive, real
 from treeparse.cli.training import add_config_arguments, is_further_process, read_config, stoppable
 from treeparse.shipped import file_or_shipped
+from treeparse.training.self_training import Round, best_round, self_train
 
-if TYPE_CHECKING:
-    from treeparse.training.self_training import Round
-
-HELP = "train in rounds on few trees and much text without trees"
 TAKES_OVERRIDES = True
 EPILOG = """Every key of the config can also be a dotted option, as in treeparse train.
 
@@ -48,14 +44,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _self_train(args: argparse.Namespace) -> None:
     config = read_config(file_or_shipped(args.config), args, output=args.output).checked()
-    from treeparse.training.self_training import best_round, self_train
-
     rounds = self_train(config, args.rounds, least_log_prob=args.least_log_prob, quiet=args.quiet)
     if not args.quiet and not is_further_process():
         terminal.write(*_table(rounds, best_round(rounds)), f"model: {config.output}/model")
 
 
-def _table(rounds: "list[Round]", best: "Round") -> list[str]:
+def _table(rounds: list[Round], best: Round) -> list[str]:
     rows = [["round", "dev UAS", "dev LAS", "silver sentences", "of", ""]]
     for each in rounds:
         scores = ["-" if score is None else percent(score) for score in (each.dev_uas, each.dev_las)]

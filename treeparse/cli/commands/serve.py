@@ -9,18 +9,26 @@ from treeparse.cli.common import add_import_argument, counted, positive, real, w
 from treeparse.cli.models import add_precision_argument, check_models, load_models
 from treeparse.errors import TreeparseError
 
-HELP = "parse over HTTP, with the interface of UDPipe's REST service"
-HOST, PORT = "127.0.0.1", 8001
+try:
+    from treeparse.serve import HOST, PORT, Limits, serve
+except ModuleNotFoundError as error:
+    raise TreeparseError(f"serve needs {error.name}: pip install 'treeparse[serve]'.") from error
+
 LONGEST_TIME = 86_400  # seconds
 _seconds = real(f"a number of seconds above 0 and up to {LONGEST_TIME}", lambda value: 0 < value <= LONGEST_TIME)
 LIMITS = {  # the type, default, metavar and meaning of each option
-    "--max-megabytes": (positive, 4, "N", "megabytes of a request"),
-    "--max-words": (positive, 100_000, "N", "words of a request; a list counts the words of all its trees"),
-    "--max-sentence-words": (positive, 1000, "N", "words of a sentence"),
-    "--max-trees": (positive, 100, "K", "trees of a list"),
-    "--waiting": (positive, 128, "N", "requests that wait for the parser"),
-    "--seconds": (_seconds, 60, "S", "seconds for a request to wait and be parsed"),
-    "--client-seconds": (_seconds, 60, "S", "seconds for a client to send a request"),
+    "--max-megabytes": (positive, Limits.request_bytes >> 20, "N", "megabytes of a request"),
+    "--max-words": (
+        positive,
+        Limits.request_words,
+        "N",
+        "words of a request; a list counts words once a tree",
+    ),
+    "--max-sentence-words": (positive, Limits.sentence_words, "N", "words of a sentence"),
+    "--max-trees": (positive, Limits.trees, "K", "trees of a list"),
+    "--waiting": (positive, Limits.waiting, "N", "requests that wait for the parser"),
+    "--seconds": (_seconds, Limits.seconds, "S", "seconds for a request to wait and be parsed"),
+    "--client-seconds": (_seconds, Limits.client_seconds, "S", "seconds for a client to send a request"),
 }
 
 EPILOG = """examples:
@@ -40,7 +48,7 @@ parameter tokenizer, and get that service's JSON: model, acknowledgements, resul
 parameters.
 
 Simultaneous requests are parsed in batches, in the order in which they come; predict gives the same trees. Faulty
- requests get a sentence: 400, 404 (unknown model), 413 (too long), 503 with Retry-After (too many requests wait,
+requests get a sentence: 400, 404 (unknown model), 413 (too long), 503 with Retry-After (too many requests wait,
 or --seconds are over); connections that are idle for --client-seconds are closed. /health answers 200 while the parser
 works, /metrics has counts for Prometheus. After Ctrl-C or SIGTERM the server finishes the requests in progress and
 ends; a second signal ends it at once.
@@ -67,14 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Load the models and serve them."""
     folders = named_folders(args.models)
-    try:
-        import aiohttp.web  # noqa: F401 - before torch, which takes seconds
-        import prometheus_client  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise TreeparseError(f"serve needs {error.name}: pip install 'treeparse[serve]'.") from error
     check_models([*folders.values()], args)
-    from treeparse.serve import Limits, serve
-
     limits = Limits(
         request_bytes=args.max_megabytes << 20,
         request_words=args.max_words,

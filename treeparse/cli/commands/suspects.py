@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from treeparse.cli.common import (
     add_batch_words_argument,
@@ -16,12 +15,9 @@ from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.annotations import figure
 from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.outputs import atomic_output
+from treeparse.model import Parse
 from treeparse.progress import Console, parsing_bar
 
-if TYPE_CHECKING:
-    from treeparse.model import Parse
-
-HELP = "list the arcs of a treebank that a model finds improbable"
 TITLES = ("probability", "file", "line", "sent_id", "word", "form", "head", "label")
 MODEL_TITLES = ("model_head", "model_label", "model_probability")
 EPILOG = f"""examples:
@@ -75,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows(
-    sentence: ConlluSentence, gold: "Parse", parse: "Parse", *, below: float
+    sentence: ConlluSentence, gold: Parse, parse: Parse, *, below: float
 ) -> Iterator[tuple[float, *tuple[object, ...]]]:
     """Yield a row for each word whose labelled arc is less probable than ``below``."""
     columns: Sequence[Sequence[object]] = (

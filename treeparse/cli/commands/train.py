@@ -10,8 +10,9 @@ from treeparse.cli.training import how_to_resume, is_further_process, read_confi
 from treeparse.errors import TreeparseError
 from treeparse.progress import Console
 from treeparse.shipped import file_or_shipped, shipped_file
+from treeparse.training.run import train
+from treeparse.training.settings.reading import describe_settings
 
-HELP = "train a parser from CoNLL-U"
 TAKES_OVERRIDES = True
 EPILOG = """Every key of the config can also be a dotted option, which overrides the file.
 
@@ -54,8 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train; if a signal stops the training, a message says how to resume."""
     if args.help_config:
-        from treeparse.training.settings.reading import describe_settings
-
         terminal.write(*describe_settings(args.overrides).splitlines())
         return 0
 
@@ -71,8 +70,6 @@ def run(args: argparse.Namespace) -> int:
         output = settings.config.output
         with Console(quiet=args.quiet or is_further_process()).during("loading PyTorch and Lightning"):
             config = settings.checked()
-            from treeparse.training.run import train
-
         keep_freed_memory()
         train(config, resume=args.resume is not None, quiet=args.quiet)
 

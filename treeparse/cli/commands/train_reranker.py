@@ -9,9 +9,10 @@ from treeparse.cli.common import output_file, positive
 from treeparse.data import NBestList, expand_paths, load_treebank, read_nbest
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import check_model_folder
+from treeparse.rerank import LogLinearConfig, Reranker
+from treeparse.rerank.learning import LearningConfig
 from treeparse.sentence import Sentence
 
-HELP = "train a reranker from lists and gold trees"
 EPILOG = """examples:
   treeparse crossparse --config my.yaml --folds 4 -k 32 --output runs/folds
   treeparse train-reranker train.conllu runs/folds/best-32.jsonl -o runs/reranker
@@ -50,9 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train, or tune, and write the reranker."""
     check_model_folder(args.output, "reranker")
-    from treeparse.rerank import LogLinearConfig, Reranker
-    from treeparse.rerank.learning import LearningConfig
-
     if args.tune is not None and args.dev is not None:
         raise TreeparseError("--tune fits the base weight to LISTS and needs no --dev: leave it out.")
 

@@ -12,16 +12,29 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, cycle, product
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from treeparse import terminal
-from treeparse.cli.common import positive
-from treeparse.errors import TreeparseError
-from treeparse.progress import Bar
+import torch
 
-HELP = "compile all kernels now, so that no later command waits for them"
+from treeparse import terminal, trees
+from treeparse.cli.common import positive
+from treeparse.device import compiler, cuda
+from treeparse.errors import TreeparseError
+from treeparse.kernels.compile import without_shipped_code
+from treeparse.model import Parser, ParserConfig
+from treeparse.model.config import LinearConfig
+from treeparse.nn import LabelBiaffine
+from treeparse.nn.int8 import Int8LSTM, Int8Products, has_int8
+from treeparse.nn.packed import FloatProducts, Packing, through_packed_layers
+from treeparse.progress import Bar
+from treeparse.sentence import Sentence
+from treeparse.training.linear.learner import LinearLearner
+from treeparse.training.settings.config import LinearLearningConfig
+
 EPILOG = """examples:
   treeparse warm
   treeparse warm --jobs 4
@@ -36,12 +49,6 @@ Kernels for the CUDA devices of this machine, if any, are compiled too, into the
 
 def _score(lstm: Any) -> None:
     """Compute a layer of a parser for two words, in single precision and in eight bits, and the labels of an arc."""
-    import torch
-
-    from treeparse.nn import LabelBiaffine
-    from treeparse.nn.int8 import Int8LSTM, Int8Products, has_int8
-    from treeparse.nn.packed import FloatProducts, Packing, through_packed_layers
-
     with torch.inference_mode():
         layers = [FloatProducts(lstm, lstm), *([Int8Products(Int8LSTM(lstm), Int8LSTM(lstm))] if has_int8() else ())]
         for layer in layers:
@@ -51,12 +58,6 @@ def _score(lstm: Any) -> None:
 
 def _learn(trees: Any) -> None:
     """Make a step of learning of a linear parser of one sentence, and parse the sentence."""
-    from treeparse.model import Parser, ParserConfig
-    from treeparse.model.config import LinearConfig
-    from treeparse.sentence import Sentence
-    from treeparse.training.linear.learner import LinearLearner
-    from treeparse.training.settings.config import LinearLearningConfig
-
     sentence = Sentence(("a", "b"), upos=("A", "B"), heads=(0, 1), labels=("root", "c"))
     parser = Parser.build(ParserConfig(trees=trees, scorer=LinearConfig(bits=4, label_bits=4)), [sentence]).eval()
     for algorithm in ("mira", "log_linear"):
@@ -166,12 +167,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _device_sources() -> list[tuple[Path, str]]:
     """Return the source files of CUDA kernels, each with every architecture of this machine's devices."""
-    import torch
-
     if not torch.cuda.is_available():
         return []
-    from treeparse.device import compiler, cuda
-
     try:
         compiler.version()
     except Exception as error:  # a missing package or library
@@ -183,8 +180,6 @@ def _device_sources() -> list[tuple[Path, str]]:
 
 def _kernels_of_device(source_and_architecture: tuple[Path, str]) -> Kernels:
     """Compile a source file for an architecture, if it is not cached."""
-    from treeparse.device import compiler
-
     source, architecture = source_and_architecture
     path, name = compiler.cached_path(source, architecture), {f"{source.name} for {architecture}"}
     folders = {str(path.parent)}
@@ -201,9 +196,6 @@ def _kernels_of_calls(jobs: int) -> Iterator[Iterable[Kernels]]:
     if jobs == 1:
         yield map(kernels_of_call, range(len(CALLS)))
         return
-    from multiprocessing import get_all_start_methods, get_context
-    from multiprocessing.pool import ThreadPool
-
     context = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
     context.set_forkserver_preload(["treeparse.trees"])  # torch is imported once, not once a process
     waiting, idle = deque(range(len(CALLS))), SimpleQueue[Any]()
@@ -224,8 +216,6 @@ def _kernels_of_calls(jobs: int) -> Iterator[Iterable[Kernels]]:
 
 def kernels_of_call(number: int) -> Kernels:
     """Make a call of `CALLS`, by its index, on a batch of one short sentence."""
-    from treeparse.kernels.compile import without_shipped_code
-
     log, kernels = logging.getLogger("treeparse.kernels"), Kernels()
     level = log.level
     log.setLevel(logging.DEBUG)
@@ -253,10 +243,6 @@ def _rare_full_collections() -> Iterator[None]:
 
 def _argument(kind: str) -> Any:
     """Return the argument of a call: a layer, a distribution or the kind of trees of a linear parser."""
-    import torch
-
-    from treeparse import trees
-
     if kind.startswith("linear"):
         return "siblings" if kind == "linear-siblings" else "projective"
     if kind == "scorer":

@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, add_output_argument, positive
 from treeparse.cli.models import check_models, load_model
@@ -10,13 +9,10 @@ from treeparse.corpus.output_checks import check_outputs
 from treeparse.data import load_treebank
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
+from treeparse.model import Parser
+from treeparse.model.feature_weights import FeatureWeight, label_weights, part_weights
 from treeparse.sentence import Sentence
 
-if TYPE_CHECKING:
-    from treeparse.model import Parser
-    from treeparse.model.feature_weights import FeatureWeight
-
-HELP = "print the strongest features by which a linear model scores the arcs of a sentence"
 EPILOG = """examples:
   treeparse weights runs/linear/model test.conllu
   treeparse weights runs/linear/model test.conllu --sentence 12 --word 3 --top 20
@@ -55,9 +51,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _lines(parser: "Parser", sentence: Sentence, words: Sequence[int], args: argparse.Namespace) -> Iterator[str]:
-    from treeparse.model.feature_weights import label_weights, part_weights
-
+def _lines(parser: Parser, sentence: Sentence, words: Sequence[int], args: argparse.Namespace) -> Iterator[str]:
     [parse] = parser.parse([sentence])
     names = ("ROOT", *sentence.forms)
     for word in words:

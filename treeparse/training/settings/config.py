@@ -11,7 +11,7 @@ import yaml
 
 from treeparse.errors import TreeparseError
 from treeparse.model.config import LinearConfig, ParserConfig
-from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule, Strategy, TrainingPrecision, device_named
+from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule, Strategy, TrainingPrecision
 from treeparse.nn.config import TransformerConfig
 
 Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
@@ -240,7 +240,6 @@ class TrainerConfig:
 
     def __post_init__(self) -> None:
         _check_numbers("trainer", self)
-        device_named(self.device)
         if self.processes > 1 and ":" in self.device:
             raise TreeparseError(
                 f"trainer.device {self.device} is a single device, but trainer.devices is {self.devices} and "
