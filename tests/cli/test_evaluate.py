@@ -267,21 +267,12 @@ def test_other_words_are_an_error_with_file_line_and_word(
     assert f"{other}:9: sentence second: word 6 is 'the' in gold but 'this' in the system's parse; compare" in error
 
 
-def test_another_number_of_sentences_is_an_error(gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    short = written(tmp_path / "short.conllu", GOLD[: GOLD.index("# sent_id = third")])
-    error = error_of(capsys, gold, short)
-    assert f"3 in {gold}, 2 in {short}" in error
-
-
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [
         ("--resamples", "0", "must be a whole number from 1 to 10000000, got '0'"),
-        ("--resamples", "1" + "0" * 30, "must be a whole number from 1 to"),
         ("--seed", "-1", "must be a whole number from 0 to 9223372036854775807, got '-1'"),
-        ("--seed", "1" + "0" * 30, "must be a whole number from 0 to"),
         ("--output", "", "argument --output: must name a file, got ''"),
-        ("--threads", "1" + "0" * 30, "must be a whole number from 1 to"),
         ("--decoder", "minimum_rsk", "did you mean minimum_risk?"),
     ],
 )
@@ -300,13 +291,6 @@ def test_bad_usage_gets_a_sentence(gold: str, system: str, tmp_path: Path, capsy
     assert "absent.conllu" in error_of(capsys, gold, str(tmp_path / "absent.conllu"))
     assert "absent" in error_of(capsys, gold, "--model", str(tmp_path / "absent"))
     assert "--decoder says how a model parses" in error_of(capsys, gold, system, "--decoder", "projective")
-
-
-def test_a_target_that_cannot_be_written_is_an_error(
-    gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    assert main(["evaluate", gold, system, "-q", "--output", str(tmp_path / "absent" / "scores.json")]) == 2
-    assert "absent" in capsys.readouterr().err
 
 
 @pytest.fixture

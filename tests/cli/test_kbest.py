@@ -135,13 +135,9 @@ def usage_error(capsys: pytest.CaptureFixture[str], *arguments: str | Path | int
 def test_usage_faults(model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "required: -k" in usage_error(capsys, model, source)
     for k in ("0", "-1", "many", "1.5"):
-        assert f"argument -k: must be a whole number of 1 or more, got {k!r}" in usage_error(
-            capsys, model, source, "-k", k
-        )
+        assert f"-k: must be a whole number of 1 or more, got {k!r}" in usage_error(capsys, model, source, "-k", k)
     chosen = ["-k", 2, "--decoder"]
-    for spelling in ("minimum-risk", "minimum_risk"):
-        problem = usage_error(capsys, model, source, *chosen, spelling)
-        assert "minimum_risk chooses one tree, it has no list of" in problem
+    assert "minimum_risk chooses one tree" in usage_error(capsys, model, source, *chosen, "minimum-risk")
     assert "Unknown decoder 'finest'" in usage_error(capsys, model, source, *chosen, "finest")
     assert kbest(tmp_path, source, "-k", 2) == 2
     assert "is no model folder" in capsys.readouterr().err

@@ -95,22 +95,13 @@ def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (
-            ["pred"],
-            "Unknown command 'pred'. Commands: train, self-train, export, calibrate, evaluate, predict, kbest, sample",
-        ),
+        (["pred"], "Unknown command 'pred'. Commands: train, "),
         (["trian", "--config", "fast"], "; did you mean train?"),
         (["predict", "model", "in", "--ouput", "x"], "unrecognized arguments: --ouput"),
         (["predict", "model", "in", "--ouput=x"], "; did you mean --output?"),
         (["check", "file", "--quite"], "; did you mean --quiet?"),
-        (["check", "file", "--output", ""], "argument --output: must name a file, got ''"),
-        (["predict", "model", "in", "-o", ""], "argument -o/--output: must name a file, got ''"),
-        (["kbest", "model", "in", "-k", "2", "-o", ""], "argument -o/--output: must name a file, got ''"),
-        (["sample", "model", "in", "-k", "2", "-o", " "], "argument -o/--output: must name a file, got ' '"),
-        (
-            ["sample", "model", "in", "-k2", "--seed", str(2**63)],
-            "whole number from 0 to 9223372036854775807, got '92",
-        ),
+        (["predict", "model", "in", "-o", " "], "-o/--output: must name a file, got ' '"),
+        (["sample", "model", "in", "-k2", "--seed", str(2**63)], "from 0 to 9223372036854775807, got '92"),
         (["check", "file", "--threads", "9" * 5000], "must be a whole number from 1 to 1024, got '999"),
     ],
 )
@@ -136,13 +127,6 @@ def test_other_runtime_errors_keep_their_traceback(install: Install) -> None:
     install(raising(RuntimeError("a bug")))
     with pytest.raises(RuntimeError, match="a bug"):
         cli.main(["probe"])
-
-
-def test_decoders_have_one_spelling_in_all_helps(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in cli.COMMANDS:
-        with pytest.raises(SystemExit):
-            cli.main([command, "--help"])
-        assert "minimum-risk" not in capsys.readouterr().out
 
 
 def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,11 +180,6 @@ def test_a_terminal_that_knows_only_ascii(
     assert b"Traceback" not in errors
 
 
-def test_config_prints_the_file_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["config", "demo"]) == 0
-    assert capsys.readouterr().out == (ROOT / "configs" / "demo.yaml").read_text(encoding="utf-8")
-
-
 def test_config_lists_every_file_with_its_first_comment(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["config"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -213,35 +192,25 @@ def test_config_lists_every_file_with_its_first_comment(capsys: pytest.CaptureFi
         assert line.split(maxsplit=1)[1] == comment[2:]
 
 
-@pytest.mark.parametrize("name", ["rules/ud", "constraints/ud", "rules/ud.yaml"])
-def test_config_prints_rules_and_constraints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", ["demo", "demo.yaml", "rules/ud", "constraints/ud", "rules/ud.yaml"])
+def test_config_prints_a_file_as_it_is(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["config", name]) == 0
     expected = ROOT / "configs" / f"{name.removesuffix('.yaml')}.yaml"
     assert capsys.readouterr().out == expected.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("name", "problem"),
+    ("name", "told"),
     [
-        ("rules/udd", "Unknown file of rules 'rules/udd': choose one of ud; did you mean ud?"),
-        ("rule/ud", "Unknown shipped file 'rule/ud': choose one of "),
+        ("rules/udd", "'rules/udd': choose one of ud; did you mean ud?"),
+        ("rule/ud", "'rule/ud': choose one of "),
+        ("dmo", "; did you mean demo?"),
+        ("fastest", "'fastest': choose one of "),
     ],
 )
-def test_config_says_what_there_is(name: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_says_what_there_is(name: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["config", name]) == 2
-    assert problem in capsys.readouterr().err
-
-
-def test_a_configs_name_may_end_in_yaml(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["config", "demo.yaml"]) == 0
-    assert capsys.readouterr().out == (ROOT / "configs" / "demo.yaml").read_text(encoding="utf-8")
-    assert cli.main(["config", "dmo"]) == 2
-    assert capsys.readouterr().err.endswith("; did you mean demo?\n")
-
-
-def test_unknown_config_names_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["config", "fastest"]) == 2
-    assert "Unknown configuration 'fastest': choose one of " in capsys.readouterr().err
+    assert told in capsys.readouterr().err
 
 
 COMMAND = """

@@ -70,11 +70,3 @@ def test_threads_of_commands_sleep_where_they_wait() -> None:
     assert "OMP_WAIT_POLICY" not in display or "OMP_WAIT_POLICY = 'PASSIVE'" in display
     assert "GOMP_SPINCOUNT" not in display or "GOMP_SPINCOUNT = '0'" in display
     assert wait_policy(command, OMP_WAIT_POLICY="ACTIVE")[0] == "ACTIVE"
-
-
-def test_help_says_how_to_run_several_processes(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("predict", "train"):
-        with pytest.raises(SystemExit):
-            cli.main([command, "--help"])
-        text = " ".join(capsys.readouterr().out.split())
-        assert "several processes at once are fastest with --threads 1 each" in text

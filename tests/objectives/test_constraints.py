@@ -76,97 +76,43 @@ GOOD = "- head: root\n  probability: 0.5\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "problem"),
+    ("text", "line", "told"),  # what the message must have: the key or value, and what to write instead
     [
-        ("", None, "there is no constraint in it: each is an entry of a list, after '- '"),
-        ("# nothing\n", None, "there is no constraint in it"),
-        ("[]", None, "there is no constraint in it"),
-        ("\nhead: root\nprobability: 0.5\n", 2, "constraints are a list: begin each of them with '- '"),
-        (GOOD + "- root\n", 3, "a constraint must be a mapping with keys such as dependent, got 'root'"),
-        (
-            GOOD + "- head: {upos: X}\n  probabilty: 0.5\n",
-            4,
-            "unknown key 'probabilty' in a constraint; the keys are .*; did you mean probability?",
-        ),
-        (
-            GOOD + "- head:\n    uposs: X\n  at_most: 0.1\n",
-            4,
-            "unknown key 'uposs' in head; the keys are upos, word; did you mean upos?",
-        ),
-        ("- [a]: b\n", 1, "unknown key a list in a constraint"),
-        (
-            GOOD + "- head: {upos: X}\n",
-            3,
-            "a constraint must have one target of probability, at_least, at_most, got none",
-        ),
-        (
-            "- head: root\n  at_least: 0.1\n  at_most: 0.2\n",
-            1,
-            "must have one target, got at_least and at_most: for an interval",
-        ),
-        ("- head: root\n  probability: 1.5\n", 2, "a probability must be a number from 0 to 1, got 1.5"),
-        ("- head: root\n  at_least: -1\n", 2, "a probability must be a number from 0 to 1, got -1"),
-        ("- head: root\n  probability: .nan\n", 2, "a probability must be a number from 0 to 1, got '.nan'"),
-        ("- head: root\n  probability: nan\n", 2, "a probability must be a number from 0 to 1, got nan"),
-        ("- head: root\n  probability: often\n", 2, "a probability must be a number from 0 to 1, got 'often'"),
-        ("- head: root\n  at_most: [0.1, 0.2]\n", 2, "this must be one value, got a list"),
-        ("- head: root\n  probability: [0.1]\n", 2, r"an interval must be two probabilities, such as \[0.8, 1.0\]"),
-        (
-            "- head: root\n  probability: [0.9, 0.8]\n",
-            2,
-            r"an interval must begin with its lower end: write \[0.8, 0.9\]",
-        ),
-        ("- head: root\n  at_least: 0\n", 2, "a target must exclude some share, got 0 to 1"),
-        (
-            "- dependent: {upos: X}\n  probability: 1\n",
-            1,
-            "a constraint must have at least one of head, direction, label and distance, got none",
-        ),
-        ("- head: NOUN\n  probability: 1\n", 1, r"head must be root, {upos: NOUN}, .*, got 'NOUN'"),
-        ("- dependent: [a]\n  probability: 1\n", 1, r"dependent must be {upos: NOUN}, .*, got a list"),
-        ("- dependent: root\n  probability: 1\n", 1, "dependent must be words, got the root, which has no head"),
-        (
-            "- head: {upos: [X, root]}\n  probability: 1\n",
-            1,
-            "upos must be tags of words, got the root: .* write 'head: root'",
-        ),
-        ("- head: {root: true, upos: X}\n  probability: 1\n", 1, "a set of words has no key root: write 'head: root'"),
-        ("- head: {}\n  probability: 1\n", 1, "a set of words must have upos, word or both, got neither"),
-        (
-            "- head:\n    word: []\n  probability: 1\n",
-            2,
-            "a list of word must not be empty: leave it out, or name some",
-        ),
-        ("- head: {upos: X}\n  label:\n  probability: 1\n", 2, "this must be a value, got nothing"),
-        ("- head: {upos: {a: b}}\n  probability: 1\n", 1, "this must be one value, got a mapping"),
-        ("- direction: lft\n  probability: 1\n", 1, "direction must be left or right, got 'lft'; did you mean left?"),
-        (
-            "- label: a\n  distance: 0\n  probability: 1\n",
-            2,
-            "a distance must be a number from 1, or an interval of such numbers, got 0",
-        ),
-        ("- label: a\n  distance: [5, 2]\n  probability: 1\n", 2, "an interval of such numbers, got 5 to 2"),
-        ("- label: a\n  distance: [1, 2, 3]\n  probability: 1\n", 2, "an interval of distances must be two numbers"),
-        ("- label: a\n  distance: far\n  probability: 1\n", 2, "a distance must be a whole number of words, got 'far'"),
-        ("- head: root\n  direction: left\n  probability: 1\n", 1, "the head root has no position"),
-        ("- head: root\n  distance: 1\n  probability: 1\n", 1, "the head root has no position"),
-        (
-            "- label: [a, b]\n  probability: 1\n" + GOOD + "- label: [b, a]\n  at_most: 0.5\n",
-            5,
-            "constraints must differ, but 'any word hangs from any head, as b or a' is in line 1 too",
-        ),
-        ("- head: root\n  probability: 1\n  head: root\n", 3, "the key 'head' is repeated"),
-        ("- head: root\n  probability: [1\n", 3, "the text is not YAML: "),
-        ("- a\n--- \n- b\n", 2, "the text is not YAML: but found another document"),
-        ("- head: \x07\n", None, "characters are not allowed"),
+        ("# nothing\n", None, "no constraint"),
+        ("\nhead: root\nprobability: 0.5\n", 2, "'- '"),
+        (GOOD + "- root\n", 3, "'root'"),
+        (GOOD + "- head: {upos: X}\n  probabilty: 0.5\n", 4, "'probabilty' .* did you mean probability"),
+        (GOOD + "- head:\n    uposs: X\n  at_most: 0.1\n", 4, "'uposs' in head.* did you mean upos"),
+        (GOOD + "- head: {upos: X}\n", 3, "probability, at_least, at_most, got none"),
+        ("- head: root\n  at_least: 0.1\n  at_most: 0.2\n", 1, "at_least and at_most"),
+        ("- head: root\n  probability: 1.5\n", 2, "from 0 to 1, got 1.5"),
+        ("- head: root\n  probability: nan\n", 2, "from 0 to 1, got nan"),
+        ("- head: root\n  probability: often\n", 2, "from 0 to 1, got 'often'"),
+        ("- head: root\n  probability: [0.1]\n", 2, r"\[0.8, 1.0\]"),
+        ("- head: root\n  probability: [0.9, 0.8]\n", 2, r"\[0.8, 0.9\]"),
+        ("- head: root\n  at_least: 0\n", 2, "got 0 to 1"),
+        ("- dependent: {upos: X}\n  probability: 1\n", 1, "head, direction, label and distance, got none"),
+        ("- head: NOUN\n  probability: 1\n", 1, "root, {upos: NOUN}, .* got 'NOUN'"),
+        ("- dependent: root\n  probability: 1\n", 1, "dependent .* root"),
+        ("- head: {upos: [X, root]}\n  probability: 1\n", 1, "'head: root'"),
+        ("- head: {}\n  probability: 1\n", 1, "upos, word or both, got neither"),
+        ("- head:\n    word: []\n  probability: 1\n", 2, "word must not be empty"),
+        ("- head: {upos: X}\n  label:\n  probability: 1\n", 2, "got nothing"),
+        ("- direction: lft\n  probability: 1\n", 1, "left or right, got 'lft'; did you mean left"),
+        ("- label: a\n  distance: 0\n  probability: 1\n", 2, "a distance .* got 0"),
+        ("- label: a\n  distance: [5, 2]\n  probability: 1\n", 2, "got 5 to 2"),
+        ("- label: a\n  distance: far\n  probability: 1\n", 2, "a distance .* got 'far'"),
+        ("- head: root\n  direction: left\n  probability: 1\n", 1, "root has no position"),
+        ("- label: [a, b]\n  probability: 1\n" + GOOD + "- label: [b, a]\n  at_most: 0.5\n", 5, "as b or a.* line 1"),
+        ("- head: root\n  probability: 1\n  head: root\n", 3, "key 'head' is repeated"),
+        ("- head: root\n  probability: [1\n", 3, "not YAML"),
     ],
 )
-def test_every_mistake_has_its_line(text: str, line: int | None, problem: str) -> None:
-    with pytest.raises(DataError, match=problem) as found:
+def test_every_mistake_has_its_line(text: str, line: int | None, told: str) -> None:
+    with pytest.raises(DataError, match=told) as found:
         parse_constraints(text, "c.yaml")
     assert found.value.line == line
     assert str(found.value).startswith("c.yaml: " if line is None else f"c.yaml:{line}: ")
-    assert "\n" not in str(found.value)
 
 
 def test_files_that_hold_no_text(tmp_path: Path) -> None:

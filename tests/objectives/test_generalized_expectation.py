@@ -1,4 +1,4 @@
-"""Generalised expectation against the enumeration of all labelled trees, and its gradient by three algorithms."""
+"""Generalised expectation against the enumeration of all labelled trees."""
 
 import math
 from dataclasses import replace
@@ -7,16 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.constrained import SAID, TAGGED, UNLABELLED, as_yaml, expected_counts
+from helpers.constrained import SAID, TAGGED, as_yaml, expected_counts
 from helpers.gold_batches import LENGTHS
 from helpers.tree_cases import CASES, NUMBA, Case, every_labeled_case
-from support.expectations import baselines
 from torch import Tensor
 from torch.autograd import gradcheck
 
 from treeparse.errors import TreeparseError
 from treeparse.objectives import GeneralizedExpectation
-from treeparse.objectives.constraints import ConstraintMatches
 from treeparse.training import load_config, train
 
 BOUNDS = [(0.9, 0.9), (0.0, 0.05), (0.7, 1.0), (0.2, 0.4), (0.0, 0.0), (1.0, 1.0)]
@@ -70,62 +68,6 @@ def test_derivatives_by_finite_differences(case: Case, kind: Any, path: str) -> 
     objective = GeneralizedExpectation(path, kind).eval()
     inputs = [part.nan_to_num(0.0).requires_grad_() for part in case.parameters(4, seed=24, batch=(3,))]
     assert gradcheck(lambda *x: objective(case.make(x, LENGTHS), TAGGED), inputs, fast_mode=True)
-
-
-# ---------------------------------------------------------------- three ways to one gradient
-
-
-def distances(p: Any, features: ConstraintMatches) -> Tensor:
-    """The derivative of the sum of squared penalties in every constraint's expected number of words."""
-    words = features.counts.sum(0)
-    shares = features.expectations(p.arcs.flat.marginals, features.kind_log_probs).sum(0) / words
-    least, most = (torch.tensor(ends, dtype=torch.float64) for ends in zip(*BOUNDS, strict=True))
-    return 2 * (shares - torch.minimum(torch.maximum(shares, least[: len(words)]), most[: len(words)])) / words
-
-
-@pytest.mark.parametrize("forbidden", [0.0, 0.15])
-def test_autograd_t2_and_t2h_agree(forbidden: float, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(as_yaml(TARGETS[: len(UNLABELLED)], UNLABELLED), encoding="utf-8")
-    objective = GeneralizedExpectation(str(tmp_path / "c.yaml")).eval()
-    parameters = CASE.parameters(4, seed=23, batch=(3,), forbidden=forbidden)
-    arcs = parameters[0].nan_to_num(0.0, neginf=-torch.inf).requires_grad_()
-    p = CASE.make([arcs, parameters[1]], LENGTHS)
-    loss = objective(p, TAGGED).sum() / LENGTHS.sum()
-    (by_autograd,) = torch.autograd.grad(loss, arcs, retain_graph=True)
-
-    features = ConstraintMatches(objective.constraints, p, TAGGED)
-    column, item, head, dependent = features.plain
-    matching = torch.zeros(3, 5, 5, len(UNLABELLED), dtype=torch.float64)
-    matching[item, head, dependent, column] = 1.0
-    weights = distances(p, features).detach()
-    every_arc = torch.eye(25, dtype=torch.float64).reshape(5, 5, 25).expand(3, 5, 5, 25)
-    by_t2 = (p.arcs.covariance(matching, every_arc).transpose(1, 2) @ weights).reshape(3, 5, 5)
-    torch.testing.assert_close(by_autograd, by_t2, rtol=0, atol=1e-10)
-
-    scores = p.arcs.scores.detach().numpy()
-    vectors = (matching @ weights).unsqueeze(1).numpy()
-    for products in (baselines.t2h_products, baselines.t2_products):
-        found = products(baselines.first_order(scores, LENGTHS.numpy()), vectors)[:, 0]
-        torch.testing.assert_close(by_autograd, torch.from_numpy(found), rtol=0, atol=1e-10)
-    assert by_autograd.abs().max() > 1e-3
-
-
-def test_autograd_and_t2_agree_on_labels(path: str) -> None:
-    objective = GeneralizedExpectation(path).eval()
-    parameters = [part.requires_grad_() for part in CASE.parameters(4, seed=26, batch=(3,))]
-    p = CASE.make(parameters, LENGTHS)
-    found = torch.autograd.grad(objective(p, TAGGED).sum() / LENGTHS.sum(), parameters, retain_graph=True)
-    features = ConstraintMatches(objective.constraints, p, TAGGED)
-    matching = torch.zeros(3, 5, 5, 2, len(SAID), dtype=torch.float64)
-    for column, item, head, dependent in torch.cat([features.plain, features.labelled], 1).T:
-        allowed = [
-            not objective.constraints[column].label or name in objective.constraints[column].label for name in "ab"
-        ]
-        matching[item, head, dependent, :, column] = torch.tensor(allowed).double()
-    every_part = torch.eye(50, dtype=torch.float64).reshape(5, 5, 2, 50).expand(3, 5, 5, 2, 50)
-    by_t2 = (p.covariance(matching, every_part).transpose(1, 2) @ distances(p, features).detach()).reshape(3, 5, 5, 2)
-    torch.testing.assert_close(found[1], by_t2, rtol=0, atol=1e-10)
-    torch.testing.assert_close(found[0], by_t2.sum(-1), rtol=0, atol=1e-10)
 
 
 # ---------------------------------------------------------------- what is kept of past batches

@@ -90,37 +90,6 @@ def test_q_meets_the_constraints_and_none_is_nearer(case: Case, forbidden: float
 
 
 @every_labeled_case
-def test_q_is_what_newtons_method_finds_over_all_trees(case: Case, tmp_path: Path) -> None:
-    parameters = case.parameters(4, seed=54, batch=(3,))
-    shares = feasible_shares(case, parameters)
-    objective = with_bounds(tmp_path, [(share, share) for share in shares], slack=0.0)
-    found, bounds = solved(objective, case.make(parameters, LENGTHS))
-    trees = [
-        (oracle.totals, *counts_of_trees(oracle, sentence))
-        for oracle, sentence in zip(oracles(case, parameters), SENTENCES, strict=True)
-    ]
-    targets = torch.tensor(shares, dtype=torch.float64)
-
-    def dual(multipliers: Tensor) -> Tensor:
-        lowered = [(totals - counts @ multipliers).logsumexp(0) for totals, counts, _ in trees]
-        limits = torch.stack([about * targets for *_, about in trees]).sum(0)
-        return torch.stack(lowered).sum() + multipliers @ limits
-
-    multipliers = torch.zeros(len(SAID), dtype=torch.float64, requires_grad=True)
-    for _ in range(12):
-        gradient = torch.autograd.functional.jacobian(dual, multipliers)
-        hessian = torch.autograd.functional.hessian(dual, multipliers)
-        step = torch.linalg.solve(hessian, gradient)  # pyright: ignore[reportArgumentType]
-        size = 1.0
-        while dual(multipliers - size * step) > dual(multipliers) + 1e-12:
-            size /= 2
-        multipliers = (multipliers - size * step).detach().requires_grad_()
-    torch.testing.assert_close(found @ bounds.sides, multipliers.detach(), rtol=0, atol=1e-4)
-    q = Lowered(case, parameters, found @ bounds.sides)
-    torch.testing.assert_close(q.shares, targets, rtol=0, atol=1e-6)
-
-
-@every_labeled_case
 @pytest.mark.parametrize("slack", [0.01, 0.5])
 def test_the_value_with_slack_by_enumeration(case: Case, slack: float, tmp_path: Path) -> None:
     parameters = case.parameters(4, seed=55, batch=(3,), forbidden=0.1)

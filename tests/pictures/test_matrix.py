@@ -6,8 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from helpers.drawn import SVG
 
-from treeparse.pictures.matrix import CELL, LEAST, STRONG, draw_marginals
-from treeparse.pictures.style import DARK, LIGHT
+from treeparse.pictures.matrix import CELL, LEAST, draw_marginals
 from treeparse.pictures.svg import document
 
 WORDS = ("She", "<saw>", "her")
@@ -64,28 +63,3 @@ def test_the_arcs_of_the_parse_are_framed() -> None:
 def test_another_size_is_an_error() -> None:
     with pytest.raises(ValueError, match="Marginals of 2 words must be 3 rows of 3 numbers"):
         draw_marginals(WORDS[:2], MARGINALS)
-
-
-def luminance(colour: tuple[float, ...]) -> float:
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
-    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(one: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """That of the Web Content Accessibility Guidelines 2."""
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-def rgb(colour: str) -> tuple[float, ...]:
-    return tuple(int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
-
-
-@pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
-def test_texts_are_readable(scheme: dict[str, str]) -> None:
-    heat, ground = rgb(scheme["heat"]), rgb(scheme["ground"])
-    for value in (step / 200 for step in range(201)):
-        behind = tuple(value * h + (1 - value) * g for h, g in zip(heat, ground, strict=True))
-        assert contrast(behind, rgb(scheme["on-heat" if value > STRONG else "value"])) >= 4.45
-    assert all(contrast(rgb(scheme[name]), ground) >= 4.5 for name in ("ink", "label", "tag", "mark"))
-    assert contrast(rgb(scheme["line"]), ground) >= 3

@@ -131,13 +131,6 @@ def test_differences_are_marked_where_they_are() -> None:
         assert "tp-other" not in draw_tree(tree, tree).body
 
 
-def test_dashes_say_it_without_colour_and_without_a_style() -> None:
-    tree, reference = Tree(("a", "b"), (0, 1), ("root", "x")), Tree(("a", "b"), (2, 0), ("x", "root"))
-    body = draw_tree(tree, reference).body
-    assert body.count('stroke-dasharray="6 4"') == 2
-    assert "a → b: x instead of root → b: root" in body
-
-
 def test_unknown_heads_have_no_arc_and_cycles_are_drawn() -> None:
     drawn = read_drawn(tree_svg(["a", "b", "c"], [-1, 3, 2], ["_", "x", "y"]))
     assert {arc for arc, _ in drawn.arcs} == {(3, 2), (2, 3)} and len(drawn.words) == 3

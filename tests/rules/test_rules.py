@@ -78,33 +78,27 @@ def test_the_shipped_rules_are_of_universal_dependencies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "problem"),
+    ("text", "line", "told"),  # what the message must have: the key or value, and what to write instead
     [
-        ("", None, "rules must have one or more of the keys at_most_one, forbidden, root_upos, trees, got none"),
-        ("{}", None, "rules must have one or more of the keys"),
-        ("- obj\n", 1, "a file of rules must be a mapping with keys such as at_most_one, got a list"),
-        ("\nat_most: [obj]\n", 2, "unknown key 'at_most' in a file of rules; the keys are at_most_one, forbidden, "),
-        ("at_most: [obj]\n", 1, "did you mean at_most_one?"),
-        ("trees: projective\nat_most_one: obj\n", 2, "at_most_one must be a list, got 'obj': begin each rule"),
-        ("forbidden: []\n", 1, "the list of forbidden must not be empty: leave it out"),
-        ("at_most_one:\n  - obj\n  - []\n", 3, "a list of labels must not be empty: leave it out, or name some"),
-        ("at_most_one:\n  - {label: obj}\n", 2, "unknown key 'label' in a set of labels; the keys are labels, except"),
-        ("at_most_one:\n  - {except: obj}\n", 2, "a set of labels must have the key labels, and can have except"),
-        ("at_most_one:\n  - {labels: obj, except: det}\n", 2, "an excepted label must be one of obj, got det"),
-        ("forbidden:\n  - {head: obj}\n", 2, "a forbidden pair must have head and dependent, got no dependent: "),
-        ("forbidden:\n  - obj\n", 2, "a forbidden pair must be a mapping with keys such as head, got 'obj'"),
-        ("forbidden:\n  - {head: a, to: b}\n", 2, "unknown key 'to' in a forbidden pair; the keys are head, dependent"),
-        ("root_upos: []\n", 1, "a list of root_upos must not be empty"),
-        ("root_upos:\n", 1, "this must be a value, got nothing"),
-        ("trees: nonprojective\n", 1, "trees must be projective, got 'nonprojective': leave it out for all trees"),
-        ("trees: projective\ntrees: projective\n", 2, "the key 'trees' is repeated"),
-        ("trees: [\n", 2, "the text is not YAML: "),
+        ("{}", None, "at_most_one, forbidden, root_upos, trees, got none"),
+        ("- obj\n", 1, "got a list"),
+        ("\nat_most: [obj]\n", 2, "did you mean at_most_one?"),
+        ("trees: projective\nat_most_one: obj\n", 2, "at_most_one must be a list, got 'obj'"),
+        ("forbidden: []\n", 1, "forbidden must not be empty"),
+        ("at_most_one:\n  - obj\n  - []\n", 3, "labels must not be empty"),
+        ("at_most_one:\n  - {label: obj}\n", 2, "'label' in a set of labels"),
+        ("at_most_one:\n  - {except: obj}\n", 2, "key labels"),
+        ("at_most_one:\n  - {labels: obj, except: det}\n", 2, "one of obj, got det"),
+        ("forbidden:\n  - {head: obj}\n", 2, "got no dependent"),
+        ("forbidden:\n  - obj\n", 2, "got 'obj'"),
+        ("trees: nonprojective\n", 1, "got 'nonprojective': leave it out for all trees"),
+        ("trees: projective\ntrees: projective\n", 2, "key 'trees' is repeated"),
     ],
 )
-def test_every_mistake_has_its_line(text: str, line: int | None, problem: str) -> None:
+def test_every_mistake_has_its_line(text: str, line: int | None, told: str) -> None:
     with pytest.raises(DataError) as raised:
         parse_rules(text, "r.yaml")
-    assert problem in str(raised.value)
+    assert told in str(raised.value)
     assert str(raised.value).startswith("r.yaml: " if line is None else f"r.yaml:{line}: ")
 
 

@@ -6,8 +6,7 @@ import bench_decoders
 import numpy as np
 import pytest
 import torch
-from bench_decoders import KINDS, Contest, mistakes
-from helpers.oracles import all_trees
+from bench_decoders import KINDS, mistakes
 from support.peers import decoders as decoder_peers
 
 
@@ -40,12 +39,6 @@ def test_mistakes_of_a_list_by_hand() -> None:
         mistakes(decoder, scores, np.array([[-1, 0, 0]]), ours)
 
 
-def test_trees_of_equal_score_may_take_the_place_of_others() -> None:
-    trees = np.pad(all_trees(3, True), ((0, 0), (1, 0)), constant_values=-1)
-    assert len(trees) == 9
-    assert mistakes(decoder_peers.best_trees(), np.ones((4, 4)), trees[4:7], np.full(3, 3.0)) == (0, 0, 0)
-
-
 def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr(bench_decoders, "MAX_ROUNDS", 2)
     monkeypatch.setattr(bench_decoders, "ROUND", 0.0)
@@ -57,12 +50,3 @@ def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert text.count("| treeparse |") == 4 + 4 + 2 + 4 + 4 + 4
     assert "| 6 | 50 | treeparse |" in text and "| 5 | 3 | treeparse |" in text and "nan" not in text
     assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_contest_leaves_out_who_cannot_do_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_decoders, "MAX_ROUNDS", 2)
-    ours = decoder_peers.best_trees()
-    short = decoder_peers.Decoder("short", ours.prepare, max_words=5)
-    contest = Contest("Best tree", [ours, short], [(5, 1), (6, 1)], kinds=["random"])
-    lines = list(bench_decoders.tables(contest))
-    assert [line.split(" | ")[2] for line in lines[3:]] == ["treeparse", "short", "treeparse"]

@@ -1,14 +1,10 @@
 """The benchmark of devices, run on the CPU: every call is timed, and methods are told apart that give other results."""
 
 import shutil
-import subprocess
-from collections.abc import Sequence
 
 import bench_device
 import pytest
 import torch
-from support.device import checks
-from support.device.targets import BY_CPU, NONPROJECTIVE, PROJECTIVE, TREES, Target, verdict
 
 CPU = torch.device("cpu")
 TABLES = "sanitizer", "sums", "projective", "best", "samples", "training"
@@ -75,48 +71,3 @@ def test_trees_have_a_share_of_training_and_parsing(small: str) -> None:
         assert len(row) == len(header) and 0 < share < 100 and float(row[1].replace(",", "")) > 0
         assert row[3] == f"at most 5%: {'ok' if share <= 5 else 'missed'}" or abs(share - 5) < 0.06
     assert "There are no graphs on cpu." in small
-
-
-def test_targets_by_hand() -> None:
-    def judged(targets: Sequence[Target], what: str, method: str, n: int, batch: int, ratio: float) -> str:
-        return verdict(targets, what, method, n, batch, ratio)
-
-    assert judged(NONPROJECTIVE, "log partition", "LU, float64", 80, 32, 10.0) == "10: ok"
-    assert judged(NONPROJECTIVE, "log partition", "LU, float32", 80, 32, 9.9) == "10: missed"
-    assert judged(NONPROJECTIVE, "marginals, differentiable", "LU, float64", 160, 32, 4.1) == "4: ok"
-    assert judged(NONPROJECTIVE, "covariance", "LU, float64", 20, 32, 99) == ""
-    assert judged(NONPROJECTIVE, "log partition", "SuPar", 20, 32, 99) == ""
-    assert judged(PROJECTIVE, "marginals, differentiable", "SynJax", 40, 32, 3) == "10: missed"
-    assert judged(TREES, "samples", BY_CPU, 40, 1024, 20) == "20: ok"
-    assert judged(TREES, "samples", BY_CPU, 40, 32, 1) == "" == judged(TREES, "samples", "treeparse", 40, 1024, 1)
-
-
-def test_what_a_peer_cannot_do_is_a_line() -> None:
-    def fail() -> None:
-        raise RuntimeError("no memory left")
-
-    named = [(("best trees", "treeparse"), lambda: None), (("best trees", "peer"), fail)]
-    clock = bench_device.waiting_clock(CPU)
-    *_, line = bench_device.times_table(lambda scores: named, "Trees", "N(0, 1)", [3], [2], clock, budget=1.0)
-    assert cells(line) == ["3", "2", "best trees", "peer", "", "", "RuntimeError", ""]
-
-
-@pytest.mark.parametrize("code", [0, 1])
-def test_tests_that_fail_are_told(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(command: Sequence[str], **options: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess(command, code, f"{command[-1]}\n7 passed", "oh no")
-
-    monkeypatch.setattr(subprocess, "run", run)
-    monkeypatch.setattr(shutil, "which", lambda name: "/bin/sanitizer")
-    lines = [*checks.tests_lines(), *checks.sanitizer_lines(["memcheck"])]
-    assert ("- tests marked gpu: FAILED" in "\n".join(lines)) == bool(code) == any("oh no" in line for line in lines)
-    assert any(line.startswith("- compute-sanitizer memcheck") and line.endswith("7 passed") for line in lines)
-
-
-def test_errors_are_found() -> None:
-    methods = bench_device.methods_on(CPU, None, None)
-    rows = [cells(line) for line in list(bench_device.errors_table(methods, "N(0, 1) x 100", [10], 3))[3:]]
-    wrong = {row[1]: row[-1] for row in rows}
-    ours = "treeparse, float32", "treeparse, float32, torch form", BY_CPU
-    assert [wrong[name] for name in ours] == ["0 of 3"] * 3
-    assert wrong["LU, float32"] != "0 of 3"

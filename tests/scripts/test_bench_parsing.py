@@ -8,8 +8,8 @@ import bench_parsing
 import pytest
 import torch
 from support.peers import parsers
-from support.peers.parser_race import check, peer_table
-from support.peers.parsers import PeerParser, StanzaDocument, Tree, draw_zeros
+from support.peers.parser_race import peer_table
+from support.peers.parsers import PeerParser, Tree
 
 from treeparse.sentence import Sentence
 
@@ -72,22 +72,6 @@ def test_the_table_by_hand() -> None:
     assert table[3] == ["fake", "750000.00", "1", "6.0", "500000.00", "4.0"]
 
 
-@pytest.mark.parametrize(
-    ("heads", "labels"),
-    [([0, 0, 2], "xyz"), ([2, 3, 2], "xyz"), ([2, 0], "xy"), ([2, 0, 2], "xy"), ([2, 0, 4], "xyz")],
-    ids=["two roots", "cycle", "too few heads", "too few labels", "no such head"],
-)
-def test_a_peer_that_finds_no_tree_is_not_timed(heads: list[int], labels: str) -> None:
-    check("fake", SENTENCES, TREES)
-    with pytest.raises(SystemExit, match="fake gave a b c no single-root tree"):
-        check("fake", SENTENCES, [(heads, list(labels)), TREES[1]])
-
-
-def test_a_peer_must_parse_all_sentences() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        check("fake", SENTENCES, TREES[:1])
-
-
 def test_without_clones_there_is_no_peer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,22 +96,3 @@ def test_without_clones_there_is_no_peer(
     text = capsys.readouterr().out
     assert text.count("| treeparse |") == text.count("| fake |") == 1 and "random weights" in text
     assert asked == [(Path("clone"), 2, ("root", "x"))]
-
-
-def test_a_document_has_rows_of_its_words_without_their_trees() -> None:
-    tree = SENTENCES[0].with_tree([2, 0, 2], ["x", "root", "y"])
-    first, second = StanzaDocument([tree, SENTENCES[1]]).get([], as_sentences=True)
-    assert first[1] == ["b", "Y", "_", "_", "b", "0", "_"]
-    assert second == [["d", "_", "_", "_", "d", "0", "_"]]
-
-
-def test_only_matrices_of_zeros_are_drawn() -> None:
-    torch.manual_seed(1)
-    network = torch.nn.Bilinear(40, 50, 60)
-    torch.nn.init.zeros_(network.weight)
-    torch.nn.init.zeros_(network.bias)
-    other = torch.nn.Linear(3, 4)
-    before = other.weight.clone()
-    draw_zeros(torch.nn.Sequential(network, other))
-    assert abs(network.weight.std().item() * 60**0.5 - 1) < 0.02  # of 120,000 numbers
-    assert not network.bias.any() and torch.equal(other.weight, before)

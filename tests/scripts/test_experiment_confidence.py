@@ -5,12 +5,11 @@ from pathlib import Path
 
 import experiment_confidence
 import pytest
-from helpers.sentences import learnable_sentences
 
 from treeparse.data import load_treebank
 from treeparse.model import Parser
 from treeparse.model.temperature import fit_label_temperature, fit_temperature
-from treeparse.sentence import Sentence, tree_problem
+from treeparse.sentence import Sentence
 
 
 def test_results_are_made_once(
@@ -58,53 +57,3 @@ def share_held(parser: Parser, dev: list[Sentence], test: list[Sentence]) -> flo
         for word, (head, own) in enumerate(zip(sentence.heads or (), parse.heads, strict=True), 1):
             held.append(head == own or marginals[head, word].item() >= threshold)
     return sum(held) / len(held)
-
-
-def test_wrong_heads_are_other_heads_of_trees() -> None:
-    gold = learnable_sentences(30, seed=2)
-    sentences, changed = experiment_confidence.with_wrong_heads(gold, 20, seed=1)
-    assert len(changed) == 20
-    differ = set()
-    for place, (before, after) in enumerate(zip(gold, sentences, strict=True)):
-        assert before.heads is not None and after.heads is not None
-        assert tree_problem(after.heads) is None
-        assert after.labels == before.labels
-        differ |= {(place, w) for w, pair in enumerate(zip(before.heads, after.heads, strict=True)) if len({*pair}) > 1}
-    assert differ == changed
-    assert experiment_confidence.with_wrong_heads(gold, 20, seed=1)[1] == changed
-    assert experiment_confidence.with_wrong_heads(gold, 20, seed=2)[1] != changed
-
-
-def test_labels_with_a_temperature_of_their_own_in_tables() -> None:
-    figures = {"confidence": 0.9, "accuracy": 0.8, "ece": 0.1, "ece_mass": 0.11, "brier": 0.07}
-    record = {"setting": "calibrated", "temperature": 1.62, "label_temperature": 0.9}
-    record |= dict.fromkeys(experiment_confidence.KINDS, figures)
-    found = {"setting": "suspects", "changed": 1, "words": 10, "found_in_1": 1, "found_in_2": 1}
-    sets = {"held": 0.95, "error": 0.001, "size": 1.5, "held_in_halves": 0.9}
-    lines = list(experiment_confidence.tables([record, found, {"0.05": sets, "0.1": sets}]))
-    assert [line.split(" | ")[1] for line in lines[2:5]] == ["1.62", "0.90", "1.62, 0.90"]
-
-
-def test_tables_by_hand() -> None:
-    figures = {"confidence": 0.9, "accuracy": 0.8, "ece": 0.1, "ece_mass": 0.11, "brier": 0.07}
-    parts = dict.fromkeys(("arcs", "labels", "labeled_arcs"), figures)
-    records = [
-        {"setting": "as trained", "temperature": 1.0, **parts},
-        {"setting": "calibrated", "temperature": 1.62, **parts},
-        {"setting": "suspects", "changed": 200, "words": 25_000, "found_in_1": 90, "found_in_2": 120},
-        {
-            "setting": "head sets",
-            **{alpha: {"held": 0.95, "error": 0.001, "size": 1.5, "held_in_halves": 0.9} for alpha in ("0.05", "0.1")},
-        },
-    ]
-    lines = list(experiment_confidence.tables(records))
-    assert lines[2] == "| arcs, as trained | 1.00 | 90.00 | 80.00 | 10.00 | 11.00 | 0.0700 |"
-    assert lines[7] == "| arcs and labels, calibrated | 1.62 | 90.00 | 80.00 | 10.00 | 11.00 | 0.0700 |"
-    assert lines[-2:] == [
-        "| 95% | 95.00 ± 0.10 | 1.50 | 90.00 |",
-        "| 90% | 95.00 ± 0.10 | 1.50 | 90.00 |",
-    ]
-    assert lines[9:11] == [
-        "Of 200 changed heads 90 (45.0%) are among the 200 least probable of 25,000; by chance 0.8%.",
-        "Of 200 changed heads 120 (60.0%) are among the 400 least probable of 25,000; by chance 1.6%.",
-    ]

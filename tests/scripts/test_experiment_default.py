@@ -59,9 +59,3 @@ def test_runs_are_made_once(
     assert "epoch" in shown and "epoch" not in again
     for record in records:
         assert f"| {treebank} | {record['setting']} | {100 * record['uas']:.2f} | {100 * record['las']:.2f} |" in again
-
-
-def test_six_settings_by_hand_for_each_small_treebank() -> None:
-    for name in ("EWT-100", "EWT-1000"):
-        configs = [json.dumps(options) for _, options in experiment_default.settings_of(name).values()]
-        assert len(configs) == len(set(configs)) == 7

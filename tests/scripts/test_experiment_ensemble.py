@@ -57,9 +57,6 @@ def test_results_are_made_once(
     teacher = divergence["objective"]["init_args"]["reference"]["init_args"]
     assert teacher["models"] == list(map(str, folders))
     assert likelihood["objective"] == {"class_path": "treeparse.objectives.TreeLikelihood"}
-    continued = yaml.safe_load((models / "config-continued" / "config.yaml").read_text(encoding="utf-8"))
-    assert continued["objective"] == settings["objective"]
-    assert continued["init_from"] == str(folders[0])
     with_text = yaml.safe_load((models / "config-text" / "config.yaml").read_text(encoding="utf-8"))
     assert [with_text[key] for key in ("objective", "init_from")] == [settings["objective"], str(folders[0])]
     assert with_text["data"]["unlabelled"] == str(text)
@@ -69,13 +66,3 @@ def test_results_are_made_once(
     again = capsys.readouterr().out
     assert "seeds 1" not in again
     assert again.strip() == shown[shown.index("| parser") :].strip()
-
-
-def test_table_by_hand() -> None:
-    scores = {("one model", (1,)): 0.8, ("one model", (2,)): 0.82, ("marginals", (1, 2)): 0.84}
-    records = [{"setting": name, "seeds": seeds, "uas": 0.9, "las": las} for (name, seeds), las in scores.items()]
-    assert list(experiment_ensemble.table(records))[2:] == [
-        "| one model | 1 | 90.00 | 80.00 | -1.00 |",
-        "| one model | 2 | 90.00 | 82.00 | +1.00 |",
-        "| marginals | 1, 2 | 90.00 | 84.00 | +3.00 |",
-    ]

@@ -45,22 +45,6 @@ def test_runs_are_made_once(tiny_config: Path, tmp_path: Path, capsys: pytest.Ca
     assert f"| {100 * records[0]['uas']:.2f} |" in shown
 
 
-def test_a_killed_run_appends_nothing_and_goes_on(
-    tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    output, work = tmp_path / "runs.jsonl", tmp_path / "work"
-    arguments = [*options(tiny_config, output), "--work", str(work), "--objectives", "TreeLikelihood"]
-    with monkeypatch.context() as patch:
-        patch.setattr(Parser, "from_pretrained", lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            experiment_objectives.main(arguments)
-    assert not output.exists()
-    assert "epoch   3" in capsys.readouterr().out
-    experiment_objectives.main(arguments)
-    assert len(output.read_text().splitlines()) == 1
-    assert "epoch   1" not in capsys.readouterr().out
-
-
 def test_parsers_are_trained_on_from_one_start(
     tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -104,11 +88,3 @@ def test_table_by_hand() -> None:
     assert rows["HeadSelection"] == ["2", *["60.00 ± 14.14"] * 6, "1.50 ± 0.71"]
     assert rows["TreeLikelihood"] == ["3", *["60.00 ± 30.00"] * 6, "2.00 ± 1.00"]
     assert rows["TreeLikelihood less HeadSelection"] == ["2", *["+15.00 ± 7.07"] * 6, ""]
-
-
-def test_mistakes_end_in_one_sentence(tiny_config: Path, tmp_path: Path) -> None:
-    arguments = options(tiny_config, tmp_path / "runs.jsonl")
-    with pytest.raises(SystemExit, match="experiment_objectives: There is no config file 'nowhere'"):
-        experiment_objectives.main([*arguments, "--config", "nowhere"])
-    with pytest.raises(SystemExit, match="experiment_objectives: there is no file 'nothing'"):
-        experiment_objectives.main([*arguments, "--test", "nothing"])

@@ -43,15 +43,3 @@ def test_runs_are_made_once(
     again = capsys.readouterr().out
     assert "epoch" not in again
     assert again.strip() == shown[shown.index("| encoder") :].strip()
-
-
-def test_table_by_hand() -> None:
-    runs = [("fine-tuned", 1, 0.89, 60), ("fine-tuned", 2, 0.91, 120), ("frozen, BiLSTM on top", 1, 0.87, 30)]
-    records = [
-        {"setting": name, "seed": seed, "uas": las + 0.02, "las": las, "seconds": seconds, "threads": 1, "cpu": "X"}
-        for name, seed, las, seconds in runs
-    ]
-    assert list(experiment_pretrained.table(records))[2:] == [
-        "| fine-tuned | 2 | 92.00 ± 1.41 | 90.00 ± 1.41 | 2 | 1 | X |",
-        "| frozen, BiLSTM on top | 1 | 89.00 | 87.00 | 0 | 1 | X |",
-    ]

@@ -1,6 +1,5 @@
 """The experiment with few trees and with none: what is trained on what, once; tables; baselines by hand."""
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,14 +7,11 @@ from typing import Any
 
 import experiment_semisup
 import pytest
-from support.semisup import files
 
 from treeparse.data import load_treebank
-from treeparse.objectives import WeightedSum
 from treeparse.sentence import Sentence
 from treeparse.shipped import shipped_files
 from treeparse.training import load_config
-from treeparse.training.settings.reading import build_objective
 
 SETTINGS = [experiment_semisup.SUPERVISED, *experiment_semisup.ADDED]
 ROUNDS = experiment_semisup.ROUNDS
@@ -91,45 +87,3 @@ def test_what_is_trained(
     experiment_semisup.main(arguments)
     assert len(runs.configs) == before and len(commands.typed) == 1
     assert output.with_suffix(".png").stat().st_size > 10000
-
-
-def test_the_objectives_can_be_built(treebanks: Path, tmp_path: Path) -> None:
-    paths = experiment_semisup.Paths(*[tmp_path] * 5)
-    labelled, _ = files.cut(treebanks / "UD_English-EWT" / "en_ewt-ud-train.conllu", 20, tmp_path / "data")
-    paths = paths._replace(constraints=files.write_constraints(labelled, 3, tmp_path / "constraints.yaml"))
-    for setting in ("entropy", "20 constraints"):
-        added = json.loads(json.dumps(experiment_semisup.ADDED[setting](paths)))
-        terms = [{"objective": "treeparse.objectives.TreeLikelihood"}, added]
-        settings = {"class_path": "treeparse.objectives.WeightedSum", "init_args": {"terms": terms}}
-        objective = build_objective(settings)
-        assert isinstance(objective, WeightedSum)
-        assert objective.weighted[1].sentences == "unlabelled"
-
-
-def test_no_tree_is_left(treebanks: Path, tmp_path: Path) -> None:
-    source = treebanks / "UD_English-EWT" / "en_ewt-ud-train.conllu"
-    path = files.short(source, 4, tmp_path, trees=False)
-    sentences = load_treebank(path, partial=True)
-    kept = [s.words for s in load_treebank(source) if len(s.words) <= 4]
-    assert [(s.words.forms, s.words.upos) for s in sentences] == [(s.forms, s.upos) for s in kept]
-    assert {head for s in sentences for head in s.words.heads or ()} == {-1}
-    assert {label for s in sentences for label in s.words.labels or ()} == {"_"}
-
-
-def test_neighbours_by_hand() -> None:
-    sentences = [
-        Sentence(("a", "dog", "ran"), upos=("DET", "NOUN", "VERB"), heads=(2, 3, 0), labels=("x",) * 3),
-        Sentence(("ran", "away", "now"), upos=("VERB", "ADV", "ADV"), heads=(0, 1, 1), labels=("x",) * 3),
-    ]
-    found = files.attachment_baselines(sentences)
-    # From the next: a, dog, ran. From the one before: ran (of the root) and away. VERB: one each way.
-    assert found == pytest.approx({"the next word": 3 / 6, "the word before": 2 / 6, "the better by UPOS": 4 / 6})
-
-
-def test_table_by_hand() -> None:
-    scores = {("a", 1): 0.5, ("a", 2): 0.7, ("b", 1): 0.6, ("b", 2): 0.9}
-    records = [{"setting": name, "seed": seed, "uas": score} for (name, seed), score in scores.items()]
-    rows = [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in experiment_semisup.table(records, {"UAS": "uas"})
-    ]
-    assert rows[2:] == [["a", "2", "60.00 ± 14.14", "+0.00 ± 0.00"], ["b", "2", "75.00 ± 21.21", "+15.00 ± 7.07"]]

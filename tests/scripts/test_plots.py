@@ -57,16 +57,3 @@ def test_tables_are_read_as_they_stand(tmp_path: Path) -> None:
     first, second = plots.read_tables(report)
     assert (first.title, second.title, first.columns) == ("One", "One", ["n", "time"])
     assert first.line("n", "time") == [(3.0, 1200.0), (10.0, 2.5)] and second.line("K", "list") == [(3.0, -4.0)]
-
-
-def test_methods_of_one_panel_look_different() -> None:
-    panels = [
-        ["treeparse", "treeparse, reweighting", "ufal", "networkx", "SuPar", "Stanza", "SynJax"],
-        ["treeparse", "SuPar", "torch-struct"],
-        ["sample()", "expansion", "Wilson", "WilsonMarginal", "WilsonReject", "WilsonRC, biased", "Colbourn"],
-        ["list", "repeat", "trie", "beam"],
-    ]
-    for names in panels:
-        assert len({plots.look(name)["color"] for name in names}) == len(names)
-    assert plots.look("treeparse's choice") == plots.look("sample()") == plots.look("treeparse")
-    assert plots.look("SuPar mst") == plots.look("SuPar DependencyCRF.topk")

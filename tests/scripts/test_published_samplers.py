@@ -1,6 +1,5 @@
 """The samplers that treeparse is compared with do as the literature has it: one is biased, the other is exact."""
 
-import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 from helpers.chi_square import LIMIT, chi_square_z, tree_counts
 from helpers.drawn_orders import assert_sequence_law, places_in, repeated, support
 from helpers.oracles import Array, all_trees, enumerated_sums, tree_scores
-from helpers.ranking import random_graph, ranked_trees
+from helpers.ranking import random_graph
 from helpers.tree_samples import deviation
 from support.sampling import methods, published
 from support.sampling.small_graphs import WEIGHT, A, C, graphs_of_three_trees
@@ -62,24 +61,6 @@ def test_the_example_is_as_the_paper_describes_it(scores: Array) -> None:
     np.testing.assert_allclose(found, [0, 2 / 3, 0, 1 / 3])
 
 
-@pytest.mark.parametrize("scores", THREE_TREES)
-def test_wilson_rc_has_every_other_draw_of_the_example_below_c(scores: Array) -> None:
-    shares = (drawn_by_wilson_rc(scores) == 0).mean(0)
-    assert np.abs(shares - [0, 1 / 2, 0, 1 / 2]).max() < LIMIT / 2 / np.sqrt(COUNT)
-
-
-def test_all_graphs_that_fit_the_example_are_taken() -> None:
-    arcs = [(head, word) for head in (1, 2, 3) for word in (1, 2, 3) if head != word]
-    fitting = 0
-    for chosen in itertools.combinations(arcs, 4):
-        scores = np.full((4, 4), -np.inf)
-        for head, word in [(0, A), (0, C), *chosen]:
-            scores[head, word] = 0.0
-        trees = ranked_trees(scores, all_trees(3, True))[0]
-        fitting += (np.sort((trees == 0).argmax(1) + 1) == [A, A, C]).all() if len(trees) == 3 else False
-    assert fitting == len(THREE_TREES) == 2
-
-
 @GRAPHS
 def test_wilson_rc_is_biased(scores: Array) -> None:
     trees, law = law_of_wilson_rc(scores)
@@ -96,26 +77,6 @@ def test_other_samplers_are_not(name: str, scores: Array) -> None:
     assert deviation(scores, True, getattr(methods, name), COUNT, methods.sample_trees, seed=7) < LIMIT
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_the_law_of_wilson_rc(n: int) -> None:
-    stream = np.random.default_rng(n)
-    for kind in ("equal", "tied", "random", "rootward"):
-        scores = random_graph(stream, n, kind, 0.0)
-        trees, law = law_of_wilson_rc(scores)
-        assert chi_square_z(tree_counts(drawn_by_wilson_rc(scores)[:, 1:], trees), law) < LIMIT
-
-
-def test_wilson_rc_gives_up_where_walks_do_not_end() -> None:
-    scores = np.full((4, 4), -np.inf)
-    for head, word in [(0, 1), (0, 2), (2, 1), (3, 1), (2, 3)]:  # no tree below word 1
-        scores[head, word] = 0.0
-    heads, steps = published.wilson_rc(scores[None], np.array([3]), np.array([7], np.uint64), 100, limit=50)
-    lost = heads[0, :, 1] < 0
-    assert 30 < lost.sum() < 70
-    np.testing.assert_array_equal(steps[0][lost], 50)
-    assert (heads[0][~lost, 2] == 0).all()
-
-
 def mild_graphs() -> Iterator[Array]:
     for n, forbidden in [(1, 0.0), (2, 0.0), (3, 0.0), (4, 0.0), (4, 0.4)]:
         for kind in ("equal", "random"):
@@ -128,25 +89,3 @@ def test_the_list_draws_in_the_order_of_the_law() -> None:
         if len(trees):
             heads = published.draw_list(*repeated(scores, 2000, 3), min(len(trees), 2 if len(trees) > 9 else 3))
             assert_sequence_law(places_in(trees, heads[:, :, 1:]), log_probs)
-
-
-def test_the_list_has_every_tree_once() -> None:
-    for scores in mild_graphs():
-        trees, _ = support(scores, True)
-        if len(trees):
-            (heads,) = published.draw_list(*repeated(scores, 1, 4), len(trees) + 5)
-            assert (heads[len(trees) :] == -1).all()
-            np.testing.assert_array_equal(np.sort(places_in(trees, heads[: len(trees), 1:])), np.arange(len(trees)))
-
-
-def test_padding_does_not_count() -> None:
-    lengths = np.array([4, 7, 2])
-    scores = np.random.default_rng(2).normal(size=(3, 8, 8))
-    seeds = np.arange(3).astype(np.uint64)
-    heads, _ = published.wilson_rc(scores, lengths, seeds, 5)
-    lists = published.draw_list(scores, lengths, seeds, 5)
-    for item, n in enumerate(lengths):
-        own = scores[item : item + 1, : n + 1, : n + 1].copy(), lengths[item : item + 1], seeds[item : item + 1], 5
-        np.testing.assert_array_equal(published.wilson_rc(*own)[0][0], heads[item, :, : n + 1])
-        np.testing.assert_array_equal(published.draw_list(*own)[0], lists[item, :, : n + 1])
-        assert (heads[item, :, n + 1 :] == -1).all() and (lists[item, :, n + 1 :] == -1).all()

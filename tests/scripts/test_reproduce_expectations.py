@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import reproduce_expectations
 import torch
-from support.expectations.workloads import draw_lengths, pair_rates, random_batches, tagged_batches
+from support.expectations.workloads import pair_rates, tagged_batches
 
 from treeparse.sentence import Sentence
 
@@ -36,35 +35,6 @@ def test_algorithms_that_disagree_are_not_timed() -> None:
     ]
     with pytest.raises(SystemExit, match="wrong differs from right by nan"):
         reproduce_expectations.compare(entries, 2)
-
-
-def test_the_papers_ratios_are_those_of_its_times() -> None:
-    for row in reproduce_expectations.PAPER_ENTROPY.values():
-        assert row.smith_eisner / row.t1 == pytest.approx(row.ratio, abs=0.06)
-
-
-def test_lengths_have_their_mean_and_a_treebanks_spread() -> None:
-    lengths = draw_lengths(np.random.default_rng(0), 18, 20_000)
-    assert np.mean(lengths) == pytest.approx(18, rel=0.02)
-    assert 0.6 <= np.std(lengths) / np.mean(lengths) <= 0.9
-    assert min(lengths) >= 1
-
-
-def test_every_sentence_stands_in_one_batch() -> None:
-    lengths = draw_lengths(np.random.default_rng(0), 36, 300)
-    batches = random_batches(lengths, seed=1, max_cells=10_000)
-    assert [int(n) for batch in batches for n in batch.lengths] == sorted(lengths, reverse=True)
-    assert all(batch.scores.shape[-1] == batch.lengths.max() + 1 for batch in batches)
-    assert all(batch.scores.numel() <= 10_000 or len(batch.lengths) == 1 for batch in batches)
-
-
-def test_scores_do_not_depend_on_batches() -> None:
-    (together,) = random_batches([3, 1, 2], seed=1, max_cells=1000)
-    alone = random_batches([3, 1, 2], seed=1, max_cells=1)
-    for item, batch in enumerate(alone):
-        n = int(batch.lengths)
-        assert torch.equal(batch.scores[0], together.scores[item, : n + 1, : n + 1])
-        assert not together.scores[item, n + 1 :].any() and not together.scores[item, :, n + 1 :].any()
 
 
 def test_features_are_the_most_frequent_tag_pairs() -> None:

@@ -13,8 +13,6 @@ from support.training import treebanks as parts
 from support.training.treebanks import Treebank
 
 from treeparse.data import load_treebank
-from treeparse.errors import TreeparseError
-from treeparse.model import Parse
 
 TINY = Treebank("tiny", "train.conllu", "dev.conllu", "dev.conllu", train_stop=30)
 
@@ -71,11 +69,6 @@ def test_violations_by_enumeration() -> None:
     assert sentences[-1] > sentences[0]
 
 
-def test_the_papers_ratios_are_those_of_its_times() -> None:
-    for original, simplified, ratio in reproduce_kbest.PAPER_TIMES.values():
-        assert original / simplified == pytest.approx(ratio, abs=0.006)
-
-
 def test_parts_of_a_treebank(tiny_config: Path, tmp_path: Path) -> None:
     whole = tiny_config.parent / "train.conllu"
     assert parts.part_of(whole, slice(None), tmp_path) == whole
@@ -83,16 +76,3 @@ def test_parts_of_a_treebank(tiny_config: Path, tmp_path: Path) -> None:
     rest = load_treebank([parts.part_of(whole, slice(-10, None), tmp_path / "rest")])
     assert len(rest) == 10
     assert [one.words for one in first + rest] == [one.words for one in load_treebank([whole])]
-
-
-def test_mistakes_end_in_one_sentence(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare_decoders, "TREEBANKS", (Treebank("x", "x.conllu", "x.conllu", "x.conllu", 3),))
-    with pytest.raises(SystemExit, match="compare_decoders: There is no file"):
-        compare_decoders.main(options(tiny_config, tmp_path / "decoders.md"))
-
-
-def test_no_decoder_beats_the_best_tree() -> None:
-    best, other = (Parse(("a",), (0,), ("root",), 0.0, score) for score in (1.0, 1.1))
-    compare_decoders.check_scores([other], [best], "projective")
-    with pytest.raises(TreeparseError, match=r"The projective tree of sentence 1 scores 1\.1, above"):
-        compare_decoders.check_scores([best, best], [best, other], "projective")

@@ -12,7 +12,6 @@ from helpers.lecture import derivations as derivations_of_heads
 from support.lecture import best_by_chart, derivations, marginals_by_determinants, new_chart
 
 from treeparse import NonProjectiveCRF, ProjectiveCRF
-from treeparse.linear.templates import ARCS, read_templates
 
 
 @pytest.mark.parametrize("n", range(1, 8))
@@ -32,17 +31,6 @@ def test_marginals_by_determinants_are_those_of_elimination() -> None:
 def test_derivations_are_counted(heads: Sequence[int]) -> None:
     count = derivations_of_heads(np.array(heads))
     assert math.exp(derivations(torch.tensor([-1, *heads]))) == pytest.approx(count)
-
-
-def test_groups_of_features_leave_some_out() -> None:
-    groups = reproduce_lecture.GROUPS
-    assert groups["all"] == list(ARCS)
-    for name, templates in groups.items():
-        assert name == "all" or 0 < len(templates) < len(ARCS)
-        read_templates(tuple(templates), "hdb")
-    assert not any("form" in each for each in groups["no forms"])
-    assert not any("+" in each or "-" in each for each in groups["no tags of words around"])
-    assert all("h." in each or "h+" in each or "h-" in each for each in groups["no features of one word"])
 
 
 def test_tables_without_training(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
