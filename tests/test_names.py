@@ -1,32 +1,21 @@
 """The names that users choose by are those that the code behind them knows."""
 
-from inspect import isabstract
 from typing import get_args
 
 import pytest
 import torch
 
-from treeparse import objectives
 from treeparse.names import (
     COMBINATIONS,
     DECODERS,
     LISTING_COMBINATIONS,
     LISTING_DECODERS,
-    OBJECTIVES,
     Schedule,
     TreeKind,
 )
 from treeparse.training.loop.optimization import learning_rate
 from treeparse.training.settings.config import ResolvedOptimization
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_crossing_arcs, have_sums, part_kinds
-
-
-def test_every_objective_has_its_name() -> None:
-    exported = {name: value for name, value in vars(objectives).items() if isinstance(value, type)}
-    found = {
-        name for name, value in exported.items() if issubclass(value, objectives.Objective) and not isabstract(value)
-    }
-    assert found == set(OBJECTIVES)
 
 
 def test_every_kind_of_trees_has_a_distribution() -> None:

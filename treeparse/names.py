@@ -1,4 +1,4 @@
-"""The names of the values that users choose among."""
+"""The names of the values that users choose among. Imports no torch, because the help of commands shows these names."""
 
 from typing import Literal, get_args
 
@@ -33,21 +33,6 @@ CorpusFormat = Literal[InputFormat, "jsonl", "parquet"]
 CORPUS_FORMATS: tuple[CorpusFormat, ...] = get_args(CorpusFormat)
 ListFormat = Literal["conllu", "jsonl"]
 LIST_FORMATS: tuple[ListFormat, ...] = get_args(ListFormat)
-
-# The classes of treeparse.objectives.
-OBJECTIVES = (
-    *(
-        "TreeLikelihood",
-        "HeadSelection",
-        "MeanField",
-        "MaxMargin",
-        "MinimumRisk",
-        "SampledRisk",
-        "KBestRisk",
-        "Entropy",
-    ),
-    *("Divergence", "SilverTrees", "GeneralizedExpectation", "PosteriorRegularization", "WeightedSum"),
-)
 
 
 def decoder_named(name: str) -> Decoder:

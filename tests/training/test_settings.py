@@ -60,7 +60,7 @@ def test_yaml_reads_back_equal(tmp_path: Path) -> None:
         ({"data": {"train": "a.conllu", "dev": 3}}, [], ["data.dev", "list[str] or str", "3"]),
         ({"data": 7}, [], ["data"]),
         ({"objective": {"class_path": "torch.nn.Linear"}}, [], ["torch.nn.Linear", "Objective"]),
-        ({"objective": {"class_path": "no.such.Thing"}}, [], ["no.such.Thing"]),
+        ({"objective": {"class_path": "no.such.Thing"}}, [], ["no.such.Thing", "current folder"]),
         ({"objective": {"class_path": "HeadSelection", "init_args": {"colour": 1}}}, [], ["colour"]),
         ({}, ["--optimization.epoch", "3"], ["--optimization.epoch"]),
         ({}, ["stray"], ["stray"]),

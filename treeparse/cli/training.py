@@ -11,7 +11,8 @@ from treeparse import terminal
 from treeparse.cli.common import INTERRUPTED
 from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.corpus.output_checks import check_new_folder
-from treeparse.training.settings.reading import PendingConfig, check_inputs, read_settings
+from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.reading import check_inputs, load_config
 from treeparse.training.state.run_directory import RunDirectory
 
 
@@ -24,7 +25,7 @@ def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> No
 
 def read_config(
     path: Path, args: argparse.Namespace, *, is_of_run: bool = False, **settings: str | None
-) -> PendingConfig:
+) -> TrainConfig:
     """Read a config with its dotted options; raise for an impossible file or folder.
 
     Args:
@@ -35,10 +36,10 @@ def read_config(
     """
     settings["trainer.device"] = args.device
     options = [f"--{key}={value}" for key, value in settings.items() if value is not None]
-    pending = read_settings(path, [*options, *args.overrides], of_run=is_of_run)
-    check_new_folder(pending.config.output)
-    check_inputs(pending.config)
-    return pending
+    config = load_config(path, [*options, *args.overrides], of_run=is_of_run)
+    check_new_folder(config.output)
+    check_inputs(config)
+    return config
 
 
 def is_further_process() -> bool:

@@ -1,4 +1,4 @@
-"""Build models of the library transformers from plain data; only this module imports the library."""
+"""Build models of the library transformers from plain data."""
 
 import inspect
 import re
@@ -7,6 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
+from transformers import (
+    CONFIG_MAPPING,
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_MAPPING,
+    AutoConfig,
+    AutoModel,
+)
+from transformers.utils import logging
 
 from treeparse.errors import TreeparseError, did_you_mean
 
@@ -46,8 +55,6 @@ def build_transformer(architecture: Mapping[str, Any]) -> nn.Module:
 
     Raises ``TreeparseError`` for an invalid architecture.
     """
-    from transformers import AutoModel
-
     config = config_of(architecture)
     config.use_cache = False  # the cache serves text generation only
     with quiet(), library_faults(_invalid_architecture("does not build a model")):
@@ -56,14 +63,6 @@ def build_transformer(architecture: Mapping[str, Any]) -> nn.Module:
 
 def config_of(architecture: Mapping[str, Any]) -> Any:
     """Return the library's config object of an architecture; raise ``TreeparseError`` for an invalid one."""
-    from transformers import (
-        CONFIG_MAPPING,
-        MODEL_FOR_CAUSAL_LM_MAPPING,
-        MODEL_FOR_MASKED_LM_MAPPING,
-        MODEL_MAPPING,
-        AutoConfig,
-    )
-
     settings = dict(architecture)
     name = settings.pop("model_type", None)
     if not isinstance(name, str) or name not in CONFIG_MAPPING:
@@ -94,8 +93,6 @@ def _check_types(settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> No
 
 def model_arguments(config: Any) -> dict[str, Any]:
     """Return the arguments that build a model of this config without a pooler, which a parser does not use."""
-    from transformers import MODEL_MAPPING
-
     model_class: Any = MODEL_MAPPING[type(config)]
     model_class = model_class[0] if isinstance(model_class, tuple) else model_class
     return {"add_pooling_layer": False} if "add_pooling_layer" in inspect.signature(model_class).parameters else {}
@@ -134,8 +131,6 @@ def checkpoint_layers(model: Any) -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silence the library's warnings and progress bars within this context."""
-    from transformers.utils import logging
-
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _crossparse(args: argparse.Namespace) -> None:
-    config = read_config(file_or_shipped(args.config), args, output=args.output).checked()
+    config = read_config(file_or_shipped(args.config), args, output=args.output)
     listing = Listing(args.k, args.method.replace("-", "_"))
     lists = crossparse(config, args.folds, listing, quiet=args.quiet)
     if not args.quiet:

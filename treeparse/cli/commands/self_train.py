@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _self_train(args: argparse.Namespace) -> None:
-    config = read_config(file_or_shipped(args.config), args, output=args.output).checked()
+    config = read_config(file_or_shipped(args.config), args, output=args.output)
     rounds = self_train(config, args.rounds, least_log_prob=args.least_log_prob, quiet=args.quiet)
     if not args.quiet and not is_further_process():
         terminal.write(*_table(rounds, best_round(rounds)), f"model: {config.output}/model")

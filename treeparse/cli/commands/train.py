@@ -6,9 +6,8 @@ from pathlib import Path
 from treeparse import terminal
 from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.memory import keep_freed_memory
-from treeparse.cli.training import how_to_resume, is_further_process, read_config, stoppable
+from treeparse.cli.training import how_to_resume, read_config, stoppable
 from treeparse.errors import TreeparseError
-from treeparse.progress import Console
 from treeparse.shipped import file_or_shipped, shipped_file
 from treeparse.training.run import train
 from treeparse.training.settings.reading import describe_settings
@@ -66,10 +65,8 @@ def run(args: argparse.Namespace) -> int:
             raise TreeparseError("--resume continues in the folder of the run itself: leave out --output.")
         is_of_run, folder = args.resume is not None and args.config is None, args.resume or args.output
         path = _config_path(args)
-        settings = read_config(path, args, is_of_run=is_of_run, output=folder, init_from=args.init_from)
-        output = settings.config.output
-        with Console(quiet=args.quiet or is_further_process()).during("loading PyTorch and Lightning"):
-            config = settings.checked()
+        config = read_config(path, args, is_of_run=is_of_run, output=folder, init_from=args.init_from)
+        output = config.output
         keep_freed_memory()
         train(config, resume=args.resume is not None, quiet=args.quiet)
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer
 from torch import Tensor
+from transformers import AutoModel, AutoTokenizer
 
 from treeparse.data.features.subwords import SpecialSubwords
 from treeparse.errors import TreeparseError
@@ -90,9 +92,6 @@ class Pretrained:
 
         The limit is 0 for a tokenizer without one.
         """
-        from tokenizers import Tokenizer
-        from transformers import AutoTokenizer
-
         with quiet(), self._problems("its tokenizer cannot be read"):
             tokenizer: Any = AutoTokenizer.from_pretrained(self.folder, local_files_only=True, trust_remote_code=False)
         if not tokenizer.is_fast:
@@ -121,8 +120,6 @@ class Pretrained:
 
     def weights(self, architecture: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return the weights by their names in a model of this architecture; raise if one is missing."""
-        from transformers import AutoModel
-
         config = config_of(architecture)
         with quiet(), self._problems("its weights cannot be read"):
             model, loading = AutoModel.from_pretrained(

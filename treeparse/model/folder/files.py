@@ -1,6 +1,6 @@
 """The files of a model folder, and downloads of such files from the Hugging Face hub.
 
-This module imports no torch, so that commands refuse a wrong folder at once.
+This module imports no torch, because every command imports it, also to show its help.
 """
 
 import os

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, get_origin, get_type_hints
 
 import yaml
 from jsonargparse import ArgumentParser
 
 from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.model.class_path import ClassPathConfig
 from treeparse.model.config import DEFAULT_ENCODER, DEFAULT_SCORER, ENCODERS, SCORERS
+from treeparse.model.encoders.own import OwnEncoderConfig
+from treeparse.model.scorers.own import OwnScorerConfig
 from treeparse.training.settings.arguments import Option, load_yaml
 from treeparse.user_code import import_code
 
@@ -24,11 +26,13 @@ class Component:
         name: encoder or scorer.
         kinds: the settings of the package's own, by their ``type``.
         default: the ``type`` of a config that names none.
+        custom: the class of the settings of a custom one.
     """
 
     name: str
     kinds: Mapping[str, Any]
     default: str
+    custom: type[ClassPathConfig]
 
     @property
     def key(self) -> str:
@@ -57,24 +61,21 @@ class Component:
                     chosen = self.named(settings) or chosen
         return chosen
 
-    def custom_config(self) -> Any:
-        """Return the class of the settings of a custom one; loads torch."""
-        module = import_module(f"treeparse.model.{self.name}s.own")
-        return getattr(module, f"Own{self.name.title()}Config")
-
     def add_arguments(self, parser: ArgumentParser, name: str) -> None:
         """Declare the settings of the one of a name; raise if there is none such."""
         if name in self.kinds:
             parser.add_class_arguments(self.kinds[name], self.key)
         elif "." in name:
             import_code(name.rpartition(".")[0])
-            config = self.custom_config()
             parser.add_argument(
                 f"--{self.key}.class_path", type=str, default=name, help=f"the class of a custom {self.name}"
             )
             try:
                 parser.add_class_arguments(
-                    config.find_class(name), f"{self.key}.init_args", skip={*config.supplied}, instantiate=False
+                    self.custom.find_class(name),
+                    f"{self.key}.init_args",
+                    skip={*self.custom.supplied},
+                    instantiate=False,
                 )
             except ValueError as error:
                 raise TreeparseError(
@@ -90,11 +91,13 @@ class Component:
         """Return the settings from the values of the arguments of `add_arguments`."""
         if not isinstance(values, dict):
             return values
-        config = self.custom_config()
-        return config.of(config.find_class(values["class_path"]), **values.get("init_args", {}))
+        return self.custom.of(self.custom.find_class(values["class_path"]), **values.get("init_args", {}))
 
 
-COMPONENTS = (Component("encoder", ENCODERS, DEFAULT_ENCODER), Component("scorer", SCORERS, DEFAULT_SCORER))
+COMPONENTS = (
+    Component("encoder", ENCODERS, DEFAULT_ENCODER, OwnEncoderConfig),
+    Component("scorer", SCORERS, DEFAULT_SCORER, OwnScorerConfig),
+)
 
 
 def chosen_components(settings: Mapping[Any, Any], options: Sequence[Option] = ()) -> tuple[Names, dict[Any, Any]]:

@@ -5,21 +5,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
+from treeparse import objectives
 from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.model.config import ENCODERS, LinearConfig, ParserConfig
 from treeparse.model.folder.hub import check_local_model
-from treeparse.names import OBJECTIVES
 from treeparse.nn.config import TransformerConfig, no_adapters
+from treeparse.objectives import Objective
 from treeparse.training.settings.arguments import (
     Keys,
     Option,
@@ -29,20 +29,10 @@ from treeparse.training.settings.arguments import (
     read_options,
     without_replaced_length,
 )
-from treeparse.training.settings.components import (
-    COMPONENTS,
-    Names,
-    are_shipped,
-    chosen_components,
-    list_settings,
-)
+from treeparse.training.settings.components import COMPONENTS, Names, are_shipped, chosen_components, list_settings
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
-from treeparse.user_code import check_module, import_code
+from treeparse.user_code import import_code
 
-if TYPE_CHECKING:
-    from treeparse.objectives import Objective
-
-OBJECTIVES_MODULE = "treeparse.objectives"
 OTHER_ENCODERS = f"""
 The encoders are {", ".join(ENCODERS)}. The settings above are those of one: --help-config --model.encoder.type NAME
 lists another's.
@@ -55,6 +45,11 @@ _WRONG_TYPE = re.compile(
     r'Parser key "(?P<key>[^"]*)":\s.*?'
     r"(Subtypes: \[(?P<union>.*?)\]\n.*Given value: |Expected an? (?P<type>[^\n]*)\. Got value: )(?P<value>.*)",
     re.DOTALL,
+)
+# What jsonargparse says of a class, too: that no file of settings has its name.
+_NO_PATH = re.compile(r"\s*- Expected a path but \S+ either not accessible or invalid\s*(- )?")
+_NO_CLASS = re.compile(
+    r"(Expected a dot import path string: |module 'treeparse\.objectives' has no attribute ')(?P<name>\w+)"
 )
 
 
@@ -71,42 +66,14 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
     Raises:
         TreeparseError: a key is unknown, a value has a wrong type or is missing, or the file is no YAML.
     """
-    return read_settings(path, options, of_run=of_run).checked()
-
-
-@dataclass(frozen=True)
-class PendingConfig:
-    """A config whose objective is still to be checked, because that needs torch.
-
-    Attributes:
-        config: the settings, with the default objective.
-        objective: the arguments of the objective.
-        path: the config file.
-    """
-
-    config: TrainConfig
-    objective: list[str]
-    path: str | Path | None
-
-    def checked(self) -> TrainConfig:
-        """Check the objective and return the whole config; raise as `load_config` does."""
-        objective = _objective_settings(self.objective, self.path)
-        return replace(self.config, objective=objective)
-
-
-def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_run: bool = False) -> PendingConfig:
-    """Read settings as `load_config` does, without torch unless a custom encoder loads it."""
     every = read_options(options)
     with _faults_as_sentences(path):
         names, settings = chosen_components({} if path is None else file_settings(path), every)
         _check_sections(names, settings, every)
         settings = settings if of_run else without_replaced_length(settings, every)
-        objective_options = [option for option in every if option.key.partition(".")[0] == "objective"]
-        others = [option for option in every if option not in objective_options]
-        objective = {name: settings.pop(name) for name in ("objective",) if name in settings}
         parser, keys = (_cached_parser if are_shipped(names) else _parser_and_keys)(names)
-        objective_arguments = file_arguments(objective, keys) + option_arguments(objective_options, keys)
-        values = parser.instantiate(parser.parse_args(file_arguments(settings, keys) + option_arguments(others, keys)))
+        parsed = parser.parse_args(file_arguments(settings, keys) + option_arguments(every, keys))
+        values = parser.instantiate(parsed)
         model = values.model.as_dict()
         config = TrainConfig(
             data=values.data,
@@ -114,15 +81,15 @@ def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_ru
             seed=values.seed,
             init_from=values.init_from,
             model=ParserConfig(**{**model, **{each.name: each.config(model[each.name]) for each in COMPONENTS}}),
+            objective=parsed.objective.as_dict(),
             optimization=values.optimization,
             trainer=values.trainer,
             learning=values.learning,
         )
-    _check_objective(objective, objective_options, path)
     scorer = config.model.scorer
     if isinstance(scorer, LinearConfig) and scorer.attributes is not None:
         import_code(scorer.attributes.rpartition(".")[0])
-    return PendingConfig(config, objective_arguments, path)
+    return config
 
 
 def _check_sections(names: Names, settings: Mapping[Any, Any], options: Sequence[Option]) -> None:
@@ -139,7 +106,7 @@ def _check_sections(names: Names, settings: Mapping[Any, Any], options: Sequence
 
 
 def check_inputs(config: TrainConfig) -> None:
-    """Raise for files, models and libraries that a run needs and that do not exist; loads no torch."""
+    """Raise for files, models and libraries that a run needs and that do not exist."""
     for patterns in (config.data.train, config.data.dev, config.data.unlabelled):
         expand_paths([patterns] if isinstance(patterns, str) else patterns or [])
     if config.data.vectors is not None and not Path(config.data.vectors).exists():
@@ -151,42 +118,7 @@ def check_inputs(config: TrainConfig) -> None:
         raise no_adapters(encoder, "No module named 'peft'")
 
 
-def _check_objective(settings: Mapping[str, Any], options: Sequence[Option], path: str | Path | None) -> None:
-    """Raise for an objective that the package lacks, and for classes of modules that do not exist."""
-    texts = [text for each in options if each.key in ("objective", "objective.class_path") for text in each.values]
-    named = [text for text in texts if re.fullmatch(r"\w+(\.\w+)*", text)]  # no JSON
-    for name in [*_class_paths(settings), *named]:
-        try:
-            check_module(name.rpartition(".")[0] or OBJECTIVES_MODULE)
-        except TreeparseError as error:
-            raise TreeparseError(_sentence(f"objective: {name}: {error}", path)) from error
-    chosen = settings.get("objective")
-    chosen = chosen.get("class_path") if isinstance(chosen, Mapping) else chosen
-    module, _, name = str([chosen, *named][-1] or DEFAULT_OBJECTIVE).rpartition(".")
-    if module in ("", OBJECTIVES_MODULE) and name not in OBJECTIVES:
-        raise TreeparseError(_sentence(f"objective: has no attribute '{name}'", path))
-
-
-def _class_paths(settings: Any) -> Iterator[str]:
-    """Yield the classes that plain data name, nested ones too."""
-    if isinstance(settings, Mapping):
-        yield from (str(value) for key, value in settings.items() if key == "class_path")
-        yield from (value for key, value in settings.items() if key == "objective" and isinstance(value, str))
-    if isinstance(settings, Mapping | list):
-        for value in settings.values() if isinstance(settings, Mapping) else settings:
-            yield from _class_paths(value)
-
-
-def _objective_settings(arguments: list[str], path: str | Path | None) -> dict[str, Any]:
-    """Return the settings of an objective as plain data; raise if no objective can be built from them."""
-    with _faults_as_sentences(path):
-        parser = _objective_parser()
-        settings = parser.parse_args(arguments)
-        parser.instantiate(settings)
-    return settings.objective.as_dict()
-
-
-def build_objective(settings: Mapping[str, Any]) -> "Objective":
+def build_objective(settings: Mapping[str, Any]) -> Objective:
     """Build the objective that ``class_path`` and ``init_args`` name; raise for any other class."""
     parser = _objective_parser()
     with _faults_as_sentences(None):
@@ -197,9 +129,7 @@ def build_objective(settings: Mapping[str, Any]) -> "Objective":
 def describe_settings(options: Sequence[str] = ()) -> str:
     """Return a text that lists every key with its meaning, type and default, for the encoder that the options name."""
     names, _ = chosen_components({}, read_options(options))
-    parser = _build_parser(names)
-    _add_objective(parser)
-    return parser.format_help().partition("\n\n")[2] + OTHER_ENCODERS
+    return _build_parser(names).format_help().partition("\n\n")[2] + OTHER_ENCODERS
 
 
 def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -228,7 +158,7 @@ def _shown(flat: Mapping[str, Any], key: str) -> str:
 
 
 def _build_parser(names: Names) -> ArgumentParser:
-    """Build a parser of all settings but the objective's, because those load torch."""
+    """Build a parser of all settings."""
     parser = ArgumentParser(prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False)
     parser.add_argument("--config", action="config", help="a YAML file of these keys")
     parser.add_argument("--output", type=str, required=True, help="the folder of the run")
@@ -241,6 +171,7 @@ def _build_parser(names: Names) -> ArgumentParser:
     for name in ("optimization", "trainer"):
         parser.add_class_arguments(SECTIONS[name], name)
     parser.add_class_arguments(LinearLearningConfig, "learning")
+    _add_objective(parser)
     return parser
 
 
@@ -255,14 +186,11 @@ _cached_parser = cache(_parser_and_keys)  # for components of the package: build
 @cache
 def _objective_parser() -> ArgumentParser:
     parser = ArgumentParser(exit_on_error=False, add_help=False, allow_abbrev=False)
-    parser.add_argument("--config", action="config")
     _add_objective(parser)
     return parser
 
 
 def _add_objective(parser: ArgumentParser) -> None:
-    from treeparse.objectives import Objective
-
     parser.add_subclass_arguments(Objective, "objective", default={"class_path": DEFAULT_OBJECTIVE}, help="the loss")
 
 
@@ -280,14 +208,17 @@ def _faults_as_sentences(path: str | Path | None) -> Iterator[None]:
 def _sentence(message: str, path: str | Path | None) -> str:
     """Return one sentence for a message of jsonargparse or YAML, with a suggestion at its end if there is one."""
     end = SEE
+    message = _NO_PATH.sub(" ", message)
     if wrong := _WRONG_TYPE.fullmatch(message):
         names = _type_names(wrong["union"] or wrong["type"])
         message = f"{wrong['key']} must be {' or '.join(names)}, got {wrong['value']}"
         end = did_you_mean(wrong["value"], names) or SEE
-    elif missing := re.search(r"(Expected a dot import path string: |has no attribute ')(?P<name>\w+)", message):
+    elif missing := _NO_CLASS.search(message):
         problem = f"there is no class {missing['name']} in treeparse.objectives; a custom class needs its module's name"
         message = re.sub("Expected a dot import path string: .*", problem, message)
-        end = did_you_mean(missing["name"], OBJECTIVES) or SEE
+        end = did_you_mean(missing["name"], objectives.__all__) or SEE
+    elif "No module named" in message:
+        end = ": the module must be in the current folder or be installed" + SEE
     message = re.sub(r'Parser key "([^"]*)":', r"\1:", message).replace('in "<unicode string>", ', "in ")
     message = re.sub(r"\s+", " ", message).strip().rstrip(".")
     where = f" (read with {path})" if path is not None else ""

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from torch.utils.tensorboard import SummaryWriter
+
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.metrics.tags import TAG_SCORES
@@ -119,8 +121,6 @@ class TensorBoardLog:
     """Event files with every epoch once: the history replaces earlier files, then `add` appends epochs."""
 
     def __init__(self, directory: Path, history: Sequence[EpochRecord]) -> None:
-        from torch.utils.tensorboard import SummaryWriter  # slow to import
-
         shutil.rmtree(directory, ignore_errors=True)
         self._writer = SummaryWriter(str(directory))
         for record in history:
