@@ -66,7 +66,7 @@ def test_parsers_need_three_more(tmp_path: Path) -> None:
     [
         (
             "from treeparse import Parser",
-            "treeparse.model.Parser needs the package safetensors, which is not installed",
+            "treeparse.Parser needs the package safetensors, which is not installed",
         ),
         ("from treeparse.training import train", "treeparse.training.train needs the package pytorch-lightning"),
         ("from treeparse.__main__ import main; assert main() == 2", "The command treeparse needs the package tqdm"),

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from treeparse.lazy import names_on_demand
+from treeparse.nn.biaffine import ArcBiaffine, LabelBiaffine, TagScorer
+from treeparse.nn.bilstm import BiLSTMEncoder
+from treeparse.nn.config import BiLSTMConfig, EncoderConfig, TransformerConfig
+from treeparse.nn.dropout import SharedDropout
+from treeparse.nn.encoder import Encoder
 
 if TYPE_CHECKING:
-    from treeparse.nn.biaffine import ArcBiaffine, LabelBiaffine, TagScorer
-    from treeparse.nn.bilstm import BiLSTMEncoder
-    from treeparse.nn.config import BiLSTMConfig, EncoderConfig, TransformerConfig
-    from treeparse.nn.dropout import SharedDropout
-    from treeparse.nn.encoder import Encoder
     from treeparse.nn.transformer import TransformerEncoder
 
 __all__ = [
@@ -24,14 +24,5 @@ __all__ = [
     "TransformerConfig",
     "TransformerEncoder",
 ]
-
-
-_MODULES = {
-    "treeparse.nn.biaffine": "ArcBiaffine LabelBiaffine TagScorer",
-    "treeparse.nn.bilstm": "BiLSTMEncoder",
-    "treeparse.nn.config": "BiLSTMConfig EncoderConfig TransformerConfig",
-    "treeparse.nn.dropout": "SharedDropout",
-    "treeparse.nn.encoder": "Encoder",
-    "treeparse.nn.transformer": "TransformerEncoder",
-}
-__getattr__, __dir__ = names_on_demand(__name__, _MODULES)
+# Other encoders do not need the library transformers.
+__getattr__, __dir__ = names_on_demand(__name__, {"treeparse.nn.transformer": "TransformerEncoder"})

@@ -1,7 +1,4 @@
-"""The files of a model folder, and downloads of such files from the Hugging Face hub.
-
-This module imports no torch, because every command imports it, also to show its help.
-"""
+"""The files of a model folder, and downloads of such files from the Hugging Face hub."""
 
 import os
 from collections.abc import Callable, Sequence
