@@ -208,7 +208,7 @@ def outcome_of(tree: Path, mutant: Mutant, limit: int) -> Mutant:
     if status in (0, TIMED_OUT):
         return {"outcome": "survived" if status == 0 else "timed out", "seconds": seconds}
     failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", output, re.MULTILINE)
-    return {"outcome": "killed", "by": failed[1] if failed else output[-200:], "seconds": seconds}
+    return {"outcome": "killed", "by": failed[1] if failed else f"exit status {status}", "seconds": seconds}
 
 
 def _read(path: Path) -> list[Mutant]:
