@@ -84,7 +84,7 @@ def test_a_part_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     assert LayerCache(tmp_path, 2, 3).find(ONE) is not None
 
 
-DAMAGES = ["cut", "empty", "other tensors", "other shape", "other dtype", "other ends", "float ends", "pipe"]
+DAMAGES = ["cut", "empty", "other tensors", "other shape", "other dtype"]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -96,32 +96,9 @@ def test_damaged_parts_are_named(tmp_path: Path, damage: str) -> None:
         path.write_bytes(data[: len(data) - 1 if damage == "cut" else 0])
     elif damage == "other tensors":
         save_file({"vectors": tensors["vectors"]}, path)
-    elif damage == "other ends":
-        save_file(tensors | {"ends": torch.tensor([5, 4])}, path)
-    elif damage == "float ends":
-        save_file(tensors | {"ends": tensors["ends"].double()}, path)
-    elif damage == "pipe":
-        path.unlink()
-        os.mkfifo(path)
     sizes = {"other shape": (2, 4), "other dtype": (2, 3)}.get(damage, (2, 3))
     with pytest.raises(TreeparseError, match=rf"{path.name} is damaged, or no part of this cache: delete it"):
         LayerCache(tmp_path, *sizes, "bfloat16" if damage == "other dtype" else "float16")
-
-
-@pytest.mark.parametrize("damage", ["zeros", "permuted digests", "one bit"])
-def test_other_vectors_than_were_stored_are_refused(tmp_path: Path, damage: str) -> None:
-    LayerCache(tmp_path, 2, 3).add([ONE, TWO], [vectors(ONE, 1), vectors(TWO, 2)])
-    [path] = tmp_path.iterdir()
-    tensors = load_file(path)
-    if damage == "zeros":
-        tensors["vectors"].zero_()
-    elif damage == "one bit":
-        tensors["vectors"].view(torch.int16)[0, 0, 0] ^= 1
-    else:
-        tensors["digests"] = tensors["digests"].flip(0)
-    save_file(tensors, path)
-    with pytest.raises(TreeparseError, match=rf"{path.name} is damaged"):
-        LayerCache(tmp_path, 2, 3).find(ONE)
 
 
 def test_values_that_are_too_large_for_the_dtype(tmp_path: Path) -> None:

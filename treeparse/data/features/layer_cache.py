@@ -3,7 +3,6 @@
 import hashlib
 import json
 import secrets
-import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,25 +22,22 @@ from treeparse.sentence import Sentence
 WORD_LAYERS = "word_layers"  # the feature that holds cached vectors
 ENDING = ".safetensors"
 DIGEST = 16  # bytes
-TABLE = {"digests": torch.uint8, "ends": torch.int64, "checksums": torch.int64}  # of every sentence
 
 
 class _Rows(NamedTuple):
-    """Where a sentence's vectors are, and their checksum."""
+    """Where a sentence's vectors are."""
 
     part: int
     start: int
     end: int
-    checksum: int
 
 
 class LayerCache:
     """The vectors of sentences' words, (n, layers, size), by a digest of the words.
 
-    The folder holds parts: files with the vectors of some sentences, the digests of their words, and a checksum of
-    both, which is compared when a sentence is first found. A part appears complete and never changes, so several
-    processes may add parts at the same time, and a killed process leaves no damaged part. A pickled cache maps the same
-    files in another process.
+    The folder holds parts: files with the vectors of some sentences and the digests of their words. A part appears
+    complete and never changes, so several processes may add parts at the same time, and a killed process leaves no
+    damaged part. A pickled cache maps the same files in another process.
 
     Args:
         folder: created if missing; its name must identify the model and layers that compute the vectors.
@@ -50,7 +46,7 @@ class LayerCache:
         dtype: the dtype in which vectors are stored.
 
     Raises:
-        TreeparseError: a part is damaged, or is no part of such a cache.
+        TreeparseError: a part is damaged, or has vectors of another shape or dtype.
     """
 
     folder: Path
@@ -64,39 +60,30 @@ class LayerCache:
         self._map()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_parts", "_rows", "_sound")}
+        return {name: value for name, value in vars(self).items() if name not in ("_parts", "_rows")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._map()
 
     def _map(self) -> None:
-        self._parts: list[tuple[Path, Tensor]] = []
+        self._parts: list[Tensor] = []
         self._rows: dict[bytes, _Rows] = {}
-        self._sound: set[bytes] = set()  # digests of sentences whose checksums fit
         for path in sorted(self.folder.glob(f"*{ENDING}")):
             self._add_part(path)
 
     def _add_part(self, path: Path) -> None:
-        if not path.is_file():  # but a pipe, from which reading would never end
-            raise _damaged(path)
         try:
             with safe_open(path, "pt") as part:
-                vectors, *table = (part.get_tensor(name) for name in ("vectors", *TABLE))
+                vectors, digests, ends = (part.get_tensor(name) for name in ("vectors", "digests", "ends"))
         except SafetensorError as error:
             raise _damaged(path) from error
-        if [each.dtype for each in table] != [*TABLE.values()]:
+        if vectors.shape[1:] != (self.layers, self.size) or vectors.dtype != self.dtype:
             raise _damaged(path)
-        digests, ends, checksums = table
-        starts = [0, *ends.flatten().tolist()]
-        sentences = len(starts) - 1
-        shapes = [(starts[-1], self.layers, self.size), (sentences, DIGEST), (sentences,)]
-        found = [vectors.shape, digests.shape, checksums.shape]
-        if found != shapes or vectors.dtype != self.dtype or starts != sorted(starts):
-            raise _damaged(path)
-        for digest, start, end, checksum in zip(digests.numpy(), starts, starts[1:], checksums.tolist(), strict=False):
-            self._rows.setdefault(digest.tobytes(), _Rows(len(self._parts), start, end, checksum))
-        self._parts.append((path, vectors))
+        starts = [0, *ends.tolist()]
+        for digest, start, end in zip(digests.numpy(), starts, starts[1:], strict=False):
+            self._rows.setdefault(digest.tobytes(), _Rows(len(self._parts), start, end))
+        self._parts.append(vectors)
 
     def word_bytes(self) -> int:
         """Return the number of bytes of the vectors of a word."""
@@ -108,22 +95,9 @@ class LayerCache:
         return [sentence for digest, sentence in by_digest.items() if digest not in self._rows]
 
     def find(self, sentence: Sentence) -> Tensor | None:
-        """Return the vectors (n, layers, size) of a sentence's words, None if missing; do not write to them.
-
-        Raises:
-            TreeparseError: they are not those that were stored.
-        """
-        digest = _digest(sentence)
-        rows = self._rows.get(digest)
-        if rows is None:
-            return None
-        path, vectors = self._parts[rows.part]
-        vectors = vectors[rows.start : rows.end]
-        if digest not in self._sound:
-            if _checksum(digest, vectors) != rows.checksum:
-                raise _damaged(path)
-            self._sound.add(digest)
-        return vectors
+        """Return the vectors (n, layers, size) of a sentence's words, None if missing; do not write to them."""
+        rows = self._rows.get(_digest(sentence))
+        return None if rows is None else self._parts[rows.part][rows.start : rows.end]
 
     def add(self, sentences: Sequence[Sentence], vectors: Sequence[Tensor]) -> None:
         """Store the vectors (n, layers, size) of each sentence in a new part.
@@ -137,13 +111,10 @@ class LayerCache:
                 f"Some vectors are too large to be stored as {str(self.dtype).removeprefix('torch.')}: set "
                 "data.cache_dtype to bfloat16, which has the range of float32."
             )
-        digests = [*map(_digest, sentences)]
-        lengths = [*map(len, vectors)]
-        checksums = torch.tensor([*map(_checksum, digests, table.split(lengths))])
-        bytes_of_digests = torch.frombuffer(bytearray(b"".join(digests)), dtype=torch.uint8).view(-1, DIGEST)
-        parts = zip(TABLE, (bytes_of_digests, torch.tensor(lengths).cumsum(0), checksums), strict=True)
+        digests = torch.frombuffer(bytearray(b"".join(map(_digest, sentences))), dtype=torch.uint8).view(-1, DIGEST)
+        ends = torch.tensor([*map(len, vectors)]).cumsum(0)
         path = self.folder / f"{secrets.token_hex(8)}{ENDING}"
-        atomic_write(path, save({"vectors": table, **dict(parts)}))
+        atomic_write(path, save({"vectors": table, "digests": digests, "ends": ends}))
         self._add_part(path)
 
 
@@ -186,10 +157,6 @@ class CachedSubwords(Features):
 
 def _digest(sentence: Sentence) -> bytes:
     return hashlib.blake2b(json.dumps(sentence.forms).encode(), digest_size=DIGEST).digest()
-
-
-def _checksum(digest: bytes, vectors: Tensor) -> int:
-    return zlib.crc32(vectors.contiguous().view(torch.uint8).numpy().data, zlib.crc32(digest))
 
 
 def _damaged(path: Path) -> TreeparseError:
