@@ -178,10 +178,7 @@ def test_other_settings_or_data_are_refused(
     assert run(*command, "-q") == 2
     assert "files of data.unlabelled differ: name another folder" in capsys.readouterr().err
     assert (out / "rounds.json").read_bytes() == before
-    (out / "rounds.json").write_text("[{", encoding="utf-8")
     text.write_text(text.read_text(encoding="utf-8").removeprefix("another line\n"), encoding="utf-8")
-    assert run(*command, "--rounds", 1, "-q") == 2
-    assert "rounds.json is damaged" in capsys.readouterr().err
     (out / "rounds.json").unlink()
     assert run(*command, "--rounds", 1, "-q") == 0
     assert json.loads((out / "rounds.json").read_bytes()) == json.loads(before)

@@ -93,9 +93,6 @@ def test_it_goes_on_where_it_was_broken_off(
     train_file.write_text(train_file.read_text(encoding="utf-8").replace("verb0", "verb9"), encoding="utf-8")
     with pytest.raises(TreeparseError, match="sentences differ"):
         crossparse(config, 2, Listing(3), quiet=True)
-    (folder / "crossparsing.json").write_text("{", encoding="utf-8")
-    with pytest.raises(TreeparseError, match=r"crossparsing\.json is damaged"):
-        crossparse(config, 2, Listing(3), quiet=True)
 
 
 def test_settings_are_written_down(config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,12 @@ from typing import Any
 
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
-from treeparse.json_files import from_json
 
 
 def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceable: Collection[str] = ()) -> None:
     """Write the settings of all runs of a folder to a file in it, or compare them with the settings in that file.
 
-    The function creates the folder. It raises if the folder was begun with other settings, holds other files, or its
-    file is damaged.
+    The function creates the folder. It raises if the folder was begun with other settings, or holds other files.
 
     Args:
         path: the file.
@@ -23,7 +21,7 @@ def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceabl
         replaceable: settings that may change, because nothing in the folder depends on them yet.
     """
     if path.is_file():
-        recorded = _read(path)
+        recorded = json.loads(path.read_bytes())
         differing = [name for name in settings if recorded.get(name) != settings[name]]
         if fixed := [name for name in differing if name not in replaceable]:
             raise TreeparseError(
@@ -36,13 +34,3 @@ def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceabl
         raise TreeparseError(f"{path.parent} holds other things than {what}'s: name a new folder.")
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        settings = from_json(path.read_bytes())
-    except ValueError as error:
-        raise TreeparseError(f"{path} is damaged ({error}): name another folder.") from error
-    if not isinstance(settings, dict):
-        raise TreeparseError(f"{path} is damaged (it holds no mapping): name another folder.")
-    return settings

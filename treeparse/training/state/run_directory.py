@@ -75,7 +75,7 @@ class RunDirectory:
         """Read the provenance of the run's model; None if its file is missing."""
         if not self.provenance.exists():
             return None
-        return Provenance.from_json(self.provenance.read_text(encoding="utf-8", errors="replace"), str(self.provenance))
+        return Provenance.from_json(self.provenance.read_text(encoding="utf-8"), str(self.provenance))
 
     def write_parser(self, parser: Parser) -> None:
         """Save the parser's settings and vocabularies, before the first state."""
