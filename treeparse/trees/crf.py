@@ -326,7 +326,6 @@ class TreeCRF(TreeDistribution):
 
     def to(self, device: torch.device | str) -> Self:
         """Return the same distribution over scores on a device."""
-        device = self._device(device)
         return self.with_scores(self.parts.to(device), self.lengths.to(device))
 
     def of_items(self, items: Tensor) -> Self:

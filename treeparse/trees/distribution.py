@@ -104,23 +104,15 @@ class TreeDistribution(Distribution, ABC):
             shape = tuple(self.batch_shape)
             raise NoItemError(f"An index must select from a batch of the shape {shape}: {error}.") from error
 
-    def _device(self, name: torch.device | str) -> torch.device:
-        try:
-            return torch.device(name)
-        except RuntimeError as error:
-            raise TreeparseError(f"A device must be one that torch knows, such as 'cuda:0', got {name!r}.") from error
-
-    def _expanded(self, batch_shape: Any) -> torch.Size:
+    def _expanded(self, batch_shape: Sequence[int]) -> torch.Size:
         """Return the shape ``(*sample, *batch)`` to which the batch is expanded."""
-        own = tuple(self.batch_shape)
-        if isinstance(batch_shape, Sequence) and all(type(size) is int and size >= 0 for size in batch_shape):
-            last = tuple(batch_shape)[len(batch_shape) - len(own) :]
-            if len(batch_shape) >= len(own) and fits(own, last):
-                return torch.Size(batch_shape)
-        raise TreeparseError(
-            f"The batch of the shape {own} can be expanded to a shape that ends in it, dimensions of size 1 to any "
-            f"size, got {batch_shape!r}."
-        )
+        own, shape = tuple(self.batch_shape), tuple(batch_shape)
+        if len(shape) < len(own) or not fits(own, shape[len(shape) - len(own) :]):
+            raise TreeparseError(
+                f"The batch of the shape {own} can be expanded to a shape that ends in it, dimensions of size 1 to any "
+                f"size, got {shape}."
+            )
+        return torch.Size(shape)
 
     @cached_property
     def word_mask(self) -> Tensor:

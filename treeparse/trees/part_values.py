@@ -138,10 +138,6 @@ def full_values(values: Tensor, shape: Size) -> tuple[Tensor, int]:
     Raises:
         TreeparseError: for any other shape.
     """
-    if not isinstance(values, Tensor):
-        raise TreeparseError(f"Values must be a tensor, got a {type(values).__name__}.")
-    if values.is_complex():
-        raise TreeparseError(f"Values must be real numbers, got {values.dtype}.")
     own, axes = tuple(values.shape), len(shape)
     if len(own) > axes + 1 or not fits(own[:axes], tuple(shape)):
         raise TreeparseError(

@@ -491,7 +491,7 @@ class LabeledCRF(TreeDistribution):
         Raises:
             TreeparseError: if a ``LabelSource`` on another device has the label scores.
         """
-        scores, device = self.label_scores, self._device(device)
+        scores = self.label_scores
         if isinstance(scores, Tensor):
             return self._with(self.base.to(device), scores.to(device))
         if scores.device != torch.device(device):
