@@ -9,7 +9,7 @@ from support.reports import plots
 from support.reports.markdown import Opening, this_machine
 
 RESULTS = Path(plots.__file__).parents[2] / "results"
-REPORTS = sorted(path for path in RESULTS.glob("*.md") if path.stem not in ("README", "figures"))
+REPORTS = sorted(path for path in RESULTS.glob("*.md") if path.stem not in ("README", "figures", "before"))
 PICTURES = sorted(RESULTS.glob("*.png"))
 
 
