@@ -78,6 +78,32 @@ def test_closing_ends_the_thread_and_computes_nothing_more() -> None:
     assert len(computed) <= 3
 
 
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_long_call_can_end_early(interrupted: bool) -> None:
+    """Whether the caller closes the iterator or a signal interrupts the reading of inputs."""
+    closed, began = threading.Event(), threading.Event()
+
+    def inputs() -> Iterator[int]:
+        yield from (0, 1)
+        assert began.wait(20)
+        if interrupted:
+            raise KeyboardInterrupt
+        yield 2
+
+    def long(item: int) -> None:
+        if item:
+            began.set()
+            assert closed.wait(20)
+
+    before = threading.active_count()
+    with closing(map_ahead(long, inputs(), closed=closed)) as results:
+        next(results)
+        if interrupted:
+            with pytest.raises(KeyboardInterrupt):
+                next(results)
+    assert closed.is_set() and threading.active_count() == before
+
+
 def test_a_program_ends_after_its_thread() -> None:
     program = """
 import time

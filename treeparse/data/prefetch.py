@@ -5,18 +5,21 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
+from threading import Event
 from typing import TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-def map_ahead(function: Callable[[S], T], inputs: Iterable[S], ahead: int = 1) -> Generator[T, None, None]:
+def map_ahead(
+    function: Callable[[S], T], inputs: Iterable[S], ahead: int = 1, closed: Event | None = None
+) -> Generator[T, None, None]:
     """Yield the result of a function for each input, in order; a thread computes ``ahead`` results in advance.
 
     The caller's thread reads the inputs. An error in reading or computing is raised after the results before it.
-    Closing the iterator, as `contextlib.closing` does, waits for the end of a call and of the thread. With ``ahead`` 0
-    there is no thread.
+    Closing the iterator, as `contextlib.closing` does, waits for the end of a call and of the thread. Before it waits,
+    it sets ``closed``, at which a long call may raise. With ``ahead`` 0 there is no thread.
     """
     if not ahead:
         yield from map(function, inputs)
@@ -25,8 +28,12 @@ def map_ahead(function: Callable[[S], T], inputs: Iterable[S], ahead: int = 1) -
         ThreadPoolExecutor(1) as thread,
         closing(submit_ahead(partial(thread.submit, function), inputs, ahead + 1)) as submitted,
     ):
-        for _, future in submitted:
-            yield future.result()
+        try:
+            for _, future in submitted:
+                yield future.result()
+        finally:
+            if closed is not None:
+                closed.set()
 
 
 def submit_ahead(

@@ -273,7 +273,7 @@ class AnyParser(Model):
 def parse_ahead(
     parse: Callable[[S, Callable[[], None]], T], inputs: Iterable[S], device: torch.device, *, ahead: int = 1
 ) -> Generator[T, None, None]:
-    """Yield the results of ``parse``, in order; a thread parses the next input while the caller uses the last result.
+    """Return the results of ``parse``, in order; a thread parses the next input while the caller uses the last result.
 
     Args:
         parse: parses an input. After each batch it calls its second argument, which raises once the iterator is
@@ -290,12 +290,7 @@ def parse_ahead(
         if closed.is_set():
             raise CancelledError
 
-    with closing(map_ahead(lambda item: parse(item, check), inputs, ahead)) as results:
-        try:
-            for result in results:  # noqa: UP028 because `yield from` would close the results before the event is set
-                yield result
-        finally:
-            closed.set()
+    return map_ahead(lambda item: parse(item, check), inputs, ahead, closed)
 
 
 def _filled(waiting: deque[tuple[Parsed, int]], parses: Iterator[Parse]) -> Iterator[Parsed]:
