@@ -9,7 +9,7 @@ import pytest
 
 from treeparse.cli.main import main
 from treeparse.corpus import CorpusRequest, TreeRequest, list_parts, parse_corpus, parse_documents
-from treeparse.corpus.jobs import parse_with_jobs
+from treeparse.corpus.processes import parse_with_jobs
 from treeparse.corpus.writers.conllu import ConlluWriter
 from treeparse.data.conllu import read_conllu
 from treeparse.data.nbest.files import read_nbest

@@ -70,8 +70,9 @@ If OUT is a folder (one that exists, or a name that ends in /), each input gets 
 several folders keep the folders below the one that they share. A file appears once it is complete, and stays if a later
 input is faulty; then the same command with --skip-existing parses the other inputs.
 
-With --jobs N, N processes parse what this one reads and writes: the output is the same, the model's weights are in
-memory once, and a process that dies is replaced. Each process imports torch first, which takes some seconds.
+With --jobs N, N processes parse what this one reads and writes: the output is the same, and the model's weights are in
+memory once. Each process imports torch first, which takes some seconds. A process that dies, as for want of memory,
+ends the command; then the same command with --skip-existing parses the inputs without a file in the folder.
 
 With --ray ADDRESS, the processes of a Ray cluster (pip install treeparse[ray]) parse whole files, each into its own in
 the folder OUT; with --device cuda each has a GPU. IN and OUT may be URLs such as s3://bucket/*.conllu.gz. An output has

@@ -9,8 +9,7 @@ from pathlib import Path
 from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.models import load_models
 from treeparse.corpus.cluster import RayCluster, parse_on_ray
-from treeparse.corpus.forks import worker_context
-from treeparse.corpus.jobs import parse_with_jobs
+from treeparse.corpus.processes import parse_with_jobs
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest
 from treeparse.corpus.storage import is_url
@@ -29,7 +28,6 @@ def parse_in_processes(
     args: argparse.Namespace,
 ) -> CorpusSummary:
     """Parse in several processes; each one loads the models."""
-    worker_context()  # begins to import torch, too
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
     with modules_of_current_folder():  # in the processes, too
         return parse_with_jobs(_loader(models, args), request, parts, args.jobs, threads=threads, observer=observer)

@@ -15,18 +15,13 @@ process the request with another ``shard``. `parse_with_jobs` parses them in sev
 memory.
 """
 
-from typing import TYPE_CHECKING
-
+from treeparse.corpus.documents import parse_documents
+from treeparse.corpus.parsing import parse_corpus, parse_parts
+from treeparse.corpus.processes import parse_with_jobs
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers.writer import FileWriter, Writer, WriterOptions
-from treeparse.lazy import names_on_demand
-
-if TYPE_CHECKING:
-    from treeparse.corpus.documents import parse_documents
-    from treeparse.corpus.jobs import parse_with_jobs
-    from treeparse.corpus.parsing import parse_corpus, parse_parts
 
 __all__ = [
     "CorpusObserver",
@@ -43,12 +38,3 @@ __all__ = [
     "parse_parts",
     "parse_with_jobs",
 ]
-
-__getattr__, __dir__ = names_on_demand(
-    __name__,
-    {
-        "treeparse.corpus.parsing": "parse_corpus parse_parts",
-        "treeparse.corpus.jobs": "parse_with_jobs",
-        "treeparse.corpus.documents": "parse_documents",
-    },
-)

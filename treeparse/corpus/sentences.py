@@ -1,7 +1,7 @@
 """The sentences of a corpus, in order, first as bytes and then read, and counts of those that a request leaves out."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from treeparse.corpus.progress import CorpusSummary
 from treeparse.corpus.request import CorpusInput, CorpusPart, CorpusRequest
@@ -9,9 +9,7 @@ from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence
 from treeparse.data.text.tokenizers import tokenised
 from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
-
-if TYPE_CHECKING:
-    from treeparse.model import Ensemble, Parser
+from treeparse.model import Ensemble, Parser
 
 LONGEST_FILE = 2**32  # sentences of a file, at most: the distance of the ordinals of two files' first sentences
 LONGEST_INPUT = 2**64  # lines of all files, at most: the distance of the ordinals of a raw line's sentences
@@ -83,10 +81,10 @@ def _raw_items(
 class SentenceReader:
     """Reads the sentences of a request from their bytes, and counts those that it leaves out."""
 
-    model: "Parser | Ensemble"
+    model: Parser | Ensemble
     request: CorpusRequest
 
-    def __init__(self, request: CorpusRequest, model: "Parser | Ensemble") -> None:
+    def __init__(self, request: CorpusRequest, model: Parser | Ensemble) -> None:
         self.request, self.model = request, model
         self._reader, self._tokenizer, trees = request.reader(), request.load_tokenizer(), request.trees
         single_root = model.networks[0].config.single_root
@@ -141,7 +139,7 @@ class SentenceReader:
         return (sentence for paragraph in sentences for sentence in tokenised(paragraph, self._tokenizer))
 
 
-def check_sentence(sentence: ConlluSentence, model: "Parser | Ensemble") -> None:
+def check_sentence(sentence: ConlluSentence, model: Parser | Ensemble) -> None:
     """Raise with file and line if a sentence lacks tags that the model reads."""
     try:
         model.check(sentence.words)

@@ -2,16 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from treeparse.data.mapping import Progress
 from treeparse.data.parses import Parse
+from treeparse.model import Ensemble, Parser
 from treeparse.names import DecoderName
+from treeparse.rules import RuleSearch
 from treeparse.sentence import Sentence
-
-if TYPE_CHECKING:
-    from treeparse.data.mapping import Progress
-    from treeparse.model import Ensemble, Parser
-    from treeparse.rules import RuleSearch
 
 TreeMethod = Literal["parse", "kbest", "sample"]
 
@@ -45,17 +43,17 @@ class TreeRequest:
     head_threshold: float | None = None
     keep_heads: bool = False
     within: bool = False
-    rules: "RuleSearch | None" = None
+    rules: RuleSearch | None = None
     replacement: bool = True
     seed: int = 0
     temperature: float = 1.0
 
     def find(
         self,
-        model: "Parser | Ensemble",
+        model: Parser | Ensemble,
         sentences: Sequence[Sentence],
         ordinals: Sequence[int],
-        progress: "Progress | None" = None,
+        progress: Progress | None = None,
     ) -> list[list[Parse]]:
         """Return the list of trees of each sentence: one tree, or up to k.
 

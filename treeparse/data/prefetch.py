@@ -1,12 +1,14 @@
 """Compute the results of a function ahead of their use, in a thread or in processes."""
 
+import multiprocessing
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
+from multiprocessing import forkserver
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -64,3 +66,17 @@ def submit_ahead(
     finally:
         for _, future in waiting:
             future.cancel()
+
+
+def process_context(module: str) -> Any:
+    """Return the context of processes that need a module, such as one that imports torch.
+
+    Where the system can fork, a server forks these processes. The server has no threads, unlike this process; it
+    begins to import the module when this function is first called, and the processes share what it has imported.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([module])
+    forkserver.ensure_running()
+    return context

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, cycle, product
-from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,6 +21,7 @@ import torch
 
 from treeparse import terminal, trees
 from treeparse.cli.common import positive
+from treeparse.data.prefetch import process_context
 from treeparse.device import compiler, cuda
 from treeparse.errors import TreeparseError
 from treeparse.kernels.compile import without_shipped_code
@@ -196,8 +196,7 @@ def _kernels_of_calls(jobs: int) -> Iterator[Iterable[Kernels]]:
     if jobs == 1:
         yield map(kernels_of_call, range(len(CALLS)))
         return
-    context = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
-    context.set_forkserver_preload(["treeparse.trees"])  # torch is imported once, not once a process
+    context = process_context("treeparse.trees")  # torch is imported once, not once a process
     waiting, idle = deque(range(len(CALLS))), SimpleQueue[Any]()
     for _, take in zip(range(jobs), cycle((waiting.popleft, waiting.pop)), strict=False):
         idle.put((None, take))

@@ -97,7 +97,9 @@ def file_writer(header: Mapping[Any, Any]) -> str:
 
 def _check_digests(folder: Path, digests: Any) -> None:
     """Raise if a file is not the one that was saved; without digests, none is checked."""
-    for name in () if digests is None else DIGESTED:
+    if digests is None:
+        return
+    for name in DIGESTED:
         if file_digest(folder / name) != digests.get(name):
             raise _damaged(folder / name, f"it is not the file that was saved with this {CONFIG}")
 

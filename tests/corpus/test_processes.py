@@ -1,27 +1,27 @@
 """A corpus parsed by several processes: the bytes of one process, whatever happens to the processes."""
 
 import errno
+import fcntl
+import multiprocessing
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
-import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
+from helpers.waiting import wait_until
 
 from treeparse import Parser
 from treeparse.cli.main import main
 from treeparse.corpus import CorpusObserver, CorpusRequest, TreeRequest, list_parts, parse_corpus
-from treeparse.corpus import jobs as jobs_module
-from treeparse.corpus.jobs import Workers, parse_with_jobs
+from treeparse.corpus.processes import parse_with_jobs
 from treeparse.data.conllu import read_conllu
 from treeparse.data.outputs import Output
 from treeparse.errors import DataError, TreeparseError
@@ -124,49 +124,6 @@ def test_a_model_that_does_not_load(folder: Path) -> None:
     assert not Path("out.conllu").exists()
 
 
-@contextmanager
-def killing(workers: list[Workers], kills: int, stream: random.Random) -> Iterator[list[int]]:
-    """Kill some of the workers at random moments from another thread; yield the list of those killed."""
-    killed: list[int] = []
-    ended = threading.Event()
-
-    def kill() -> None:
-        while len(killed) < kills and not ended.is_set():
-            time.sleep(stream.uniform(0.05, 0.4))
-            if workers:
-                process = stream.choice(workers[-1]._workers).process
-                if process.is_alive():
-                    os.kill(process.pid, signal.SIGKILL)
-                    killed.append(process.pid)
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        yield killed
-    finally:
-        ended.set()
-        thread.join()
-
-
-@pytest.mark.slow
-def test_killed_workers_are_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twenty of them, while they load the model, wait, parse or send; no sentence is lost, and none comes twice."""
-    monkeypatch.setattr(jobs_module, "MOST_DEATHS", 50)
-    monkeypatch.setattr(jobs_module, "READ_AHEAD", 1)  # so that the chunks of a dead worker hold up all others
-    started: list[Workers] = []
-    begin = Workers.__init__
-    monkeypatch.setattr(Workers, "__init__", lambda self, *given: (begin(self, *given), started.append(self))[0])
-    Path("long.conllu").write_text("\n".join(conllu(i * 600, 600, i) for i in range(10)), encoding="utf-8")
-    one, two = (CorpusRequest(["long.conllu"], f"{name}.conllu", chunk=50) for name in ("one", "two"))
-    parse_corpus(load(), one)
-    expected, killed = Path("one.conllu").read_bytes(), 0
-    while killed < 20:
-        with killing(started, 20 - killed, random.Random(killed)) as gone:
-            parse_with_jobs(load, two, list_parts(two), 2)
-        killed += len(gone)
-        assert Path("two.conllu").read_bytes() == expected
-
-
 def die(parser: Parser, *given: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -178,11 +135,114 @@ def load_deadly() -> Parser:
     return parser
 
 
-def test_sentences_that_kill_every_process_are_named(folder: Path) -> None:
+def test_sentences_that_kill_a_process_are_named(folder: Path) -> None:
     request = CorpusRequest(["a.conllu"], "out.conllu", chunk=20)
-    with pytest.raises(TreeparseError, match=re.escape("3 processes ended (exit code -9) while they parsed the sent")):
+    with pytest.raises(TreeparseError, match=r"from a\.conllu:1 on.*--skip-existing"):
         parse_with_jobs(load_deadly, request, list_parts(request), 2)
     assert not Path("out.conllu").exists()
+
+
+class Killing(CorpusObserver):
+    """Kills a worker once a chunk is parsed."""
+
+    def advance(self, sentences: int, words: int, size: int) -> None:
+        multiprocessing.active_children()[0].kill()
+
+
+def test_a_killed_worker_ends_the_work(folder: Path) -> None:
+    """Whether it parses or waits; what is complete stays, and the same call with skip_existing does the rest."""
+    inputs = ["a.conllu", "b.conllu"]
+    lines = [sentence.line for path in inputs for sentence in read_conllu(path)]
+    starts = {f"{inputs[index >= SENTENCES]}:{lines[index]}" for index in range(0, len(lines), 20)}
+    request = CorpusRequest(inputs, "out/", chunk=20, skip_existing=True)
+    with pytest.raises(TreeparseError, match=r"from [ab]\.conllu:\d+ on") as caught:
+        parse_with_jobs(load, request, list_parts(request), 2, observer=Killing())
+    assert str(caught.value).partition(" from ")[2].partition(" on ")[0] in starts
+    assert not multiprocessing.active_children() and not [*Path("out").glob(".*")]
+    summary = parse_with_jobs(load, request, list_parts(request), 2)
+    assert summary.outputs + summary.existing_outputs == 2
+    assert len([*read_conllu("out/a.conllu")]) == SENTENCES
+
+
+PROGRAM = """
+import fcntl, os, signal
+from treeparse import Parser
+from treeparse.corpus import CorpusRequest, list_parts, parse_with_jobs
+
+locks = []
+
+def load():
+    locks.append(open(f"worker-{os.getpid()}", "w"))
+    fcntl.flock(locks[0], fcntl.LOCK_EX)
+    return Parser.from_pretrained("model", mapped=True)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    request = CorpusRequest(["pipe.conllu"], "out.conllu", chunk=1)
+    parse_with_jobs(load, request, list_parts(request), 2)
+"""
+
+
+@pytest.fixture
+def waiting(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], TextIO, list[Path]]]:
+    """A process with two workers, the pipe from which it reads, and a file that each worker locks."""
+    Path("program.py").write_text(PROGRAM, encoding="utf-8")
+    os.mkfifo("pipe.conllu")
+    process = subprocess.Popen([sys.executable, "program.py"])
+    try:
+        with open("pipe.conllu", "w", encoding="utf-8") as pipe:
+            pipe.write(conllu(0, 4, 1) + "\n")
+            pipe.flush()
+            wait_until(lambda: len([*Path().glob("worker-*")]) == 2, seconds=60)
+            yield process, pipe, [*Path().glob("worker-*")]
+    finally:
+        process.kill()
+        process.wait()
+
+
+def has_ended(lock: Path) -> bool:
+    """Whether the process that has locked a file has ended."""
+    with lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_their_parent(
+    waiting: tuple[subprocess.Popen[bytes], TextIO, list[Path]], number: signal.Signals
+) -> None:
+    """Though they wait for a chunk, while the parent waits for its input."""
+    process, _, locks = waiting
+    assert not any(map(has_ended, locks))
+    process.send_signal(number)
+    assert process.wait(20) == -number
+    wait_until(lambda: all(map(has_ended, locks)))
+
+
+def test_workers_ignore_ctrl_c(waiting: tuple[subprocess.Popen[bytes], TextIO, list[Path]]) -> None:
+    """Which a terminal sends to all processes: the parent ends the others."""
+    process, pipe, locks = waiting
+    for lock in locks:
+        os.kill(int(lock.name.removeprefix("worker-")), signal.SIGINT)
+    pipe.write(conllu(4, 3, 1))
+    pipe.close()
+    assert process.wait(60) == 0
+    assert len([*read_conllu("out.conllu")]) == 7
+
+
+def test_memory_does_not_grow_with_the_input(folder: Path) -> None:
+    peaks = list[int]()
+    for chunks in (2, 20, 200):  # the first imports modules
+        Path("long.conllu").write_text(conllu(0, chunks * 20, 1), encoding="utf-8")
+        request = CorpusRequest(["long.conllu"], "out.conllu", chunk=20)
+        tracemalloc.start()
+        parse_with_jobs(load, request, list_parts(request), 2)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.5 * peaks[1], peaks
 
 
 def test_a_full_disk_leaves_nothing_half_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
