@@ -26,6 +26,7 @@ from treeparse.trees.checks import (
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod, Family, Method
 from treeparse.trees.flat import FlatTrees
+from treeparse.trees.operators.look_ups import rows_at
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, named
 from treeparse.trees.randomness import Generators, item_seeds
@@ -321,7 +322,7 @@ class TreeCRF(TreeDistribution):
     def __getitem__(self, index: Any) -> Self:
         """Select from the batch, as a tensor of the batch's shape is indexed: ``p[0]``, ``p[2:5]``, ``p[mask]``."""
         places, axes = self._positions(index), len(self.batch_shape)
-        parts = self.parts.map(lambda part: part.reshape(-1, *part.shape[axes:])[places])
+        parts = self.parts.map(lambda part: rows_at(part.reshape(-1, *part.shape[axes:]), places))
         return self.with_scores(parts, self.lengths.reshape(-1)[places])
 
     def to(self, device: torch.device | str) -> Self:

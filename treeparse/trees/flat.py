@@ -15,6 +15,7 @@ from treeparse.trees.arc_conflicts import allow_conflict, are_both_of_root, cros
 from treeparse.trees.checks import arc_mask, no_tree_error, summable
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method
 from treeparse.trees.families.arrays import kernel_dtype
+from treeparse.trees.operators.look_ups import gather
 from treeparse.trees.operators.traced import TracedFamily, TracedSums
 from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values
 from treeparse.trees.parts import Parts, scores_of_parts
@@ -400,7 +401,7 @@ class FlatTrees:
         position = torch.arange(size, device=self.arcs.device)
         # One row of arcs an item, all samples in it: gathering from expanded scores would expand their gradient too.
         arcs = (heads.clamp(0, size - 1) * size + position).transpose(0, 1).reshape(items, samples * size)
-        values = self.arcs.reshape(items, size * size).gather(1, arcs).reshape(items, samples, size).transpose(0, 1)
+        values = gather(self.arcs.reshape(items, size * size), 1, arcs).reshape(items, samples, size).transpose(0, 1)
         return [torch.where(heads >= 0, values, 0.0), *self.other_scores_of(heads)]
 
     def other_scores_of(self, heads: Tensor) -> list[Tensor]:

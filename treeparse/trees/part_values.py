@@ -12,6 +12,7 @@ from torch import Size, Tensor
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees.checks import BROADCASTING, fits
+from treeparse.trees.operators.look_ups import gather
 
 
 class DenseValues:
@@ -191,7 +192,7 @@ def expected_accuracy(marginals: Tensor, heads: Tensor, weights: Tensor | float 
         weights: ``(*batch, n+1)``, or one number.
     """
     last = heads.shape[-1] - 1
-    right = marginals.gather(-2, heads.clamp(0, last).unsqueeze(-2)).squeeze(-2) * weights
+    right = gather(marginals, -2, heads.clamp(0, last).unsqueeze(-2)).squeeze(-2) * weights
     total = (heads >= 0).sum(-1)
     right = torch.where((heads >= 0) & (heads <= last), right, 0.0)
     return torch.where(total > 0, right.sum(-1) / total.clamp_min(1), 1.0)

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from treeparse.trees.operators.look_ups import gather, rows_at
+
 
 class PartKind(ABC):
     """A kind of part besides arcs. The heads of a tree determine its parts of every kind.
@@ -82,7 +84,7 @@ class Parts(tuple[Tensor, ...]):
 
     def of_items(self, items: Tensor | slice) -> "Parts":
         """Select items of a flat batch."""
-        return self.map(lambda part: part[items])
+        return self.map(lambda part: part[items] if isinstance(items, slice) else rows_at(part, items))
 
     def expand(self, batch_shape: Sequence[int], axes: int) -> "Parts":
         """Expand the first ``axes`` dimensions, the batch, to another shape; memory is shared."""
@@ -162,7 +164,7 @@ def scores_of_parts(scores: Tensor, parts: Tensor) -> Tensor:
     """Return the scores ``(S, B, W)`` float64 of the parts of trees, by indices into ``(B, ...)``; 0 for no part."""
     samples, items, width = parts.shape
     columns = parts.clamp_min(0).transpose(0, 1).reshape(items, samples * width)
-    values = scores.flatten(1).gather(1, columns).reshape(items, samples, width).transpose(0, 1)
+    values = gather(scores.flatten(1), 1, columns).reshape(items, samples, width).transpose(0, 1)
     return torch.where(parts >= 0, values.double(), 0.0)
 
 

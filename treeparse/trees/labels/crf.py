@@ -37,6 +37,7 @@ from treeparse.trees.labels.trees import (
     LabeledTree,
     TreeMarginals,
 )
+from treeparse.trees.operators.look_ups import gather, rows_at
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import named
 from treeparse.trees.randomness import Generators, item_seeds
@@ -430,7 +431,7 @@ class LabeledCRF(TreeDistribution):
         known = torch.where(labels >= 0, heads, -1)
         scores = self.labels.of_trees(known.reshape(-1, known.shape[-1]))
         probs = sums.log_probs(scores).exp().reshape(*known.shape, self.labels.count)
-        right = probs.gather(-1, labels.clamp(0, self.labels.count - 1).unsqueeze(-1)).squeeze(-1)
+        right = gather(probs, -1, labels.clamp(0, self.labels.count - 1).unsqueeze(-1)).squeeze(-1)
         weights = torch.where(labels < self.labels.count, right, 0.0)
         return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), known, weights)
 
@@ -475,7 +476,7 @@ class LabeledCRF(TreeDistribution):
         """
         places, scores = self._positions(index), self.label_scores
         if isinstance(scores, Tensor):
-            selected = scores.reshape(-1, *scores.shape[-3:])[places]
+            selected = rows_at(scores.reshape(-1, *scores.shape[-3:]), places)
         elif places.dim() == 1:
             selected = sources.LabelsOfItems(self.labels.source, places)
         else:

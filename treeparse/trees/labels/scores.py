@@ -10,6 +10,7 @@ from treeparse.lazy import cached_property
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.labels.trees import TreeMarginals
+from treeparse.trees.operators.look_ups import gather
 from treeparse.trees.randomness import uniforms
 from treeparse.trees.sums import are_large
 
@@ -90,7 +91,7 @@ class FlatLabels:
     def _at_heads(self, values: Tensor, heads: Tensor) -> Tensor:
         """Return the values ``(S, B, n+1)`` that arcs of trees have ``(B, n+1, n+1)``; 0 without a head."""
         index = heads.clamp(0, heads.shape[-1] - 1).unsqueeze(2)
-        return torch.where(heads >= 0, values.expand(len(heads), *values.shape).gather(2, index).squeeze(2), 0.0)
+        return torch.where(heads >= 0, gather(values.expand(len(heads), *values.shape), 2, index).squeeze(2), 0.0)
 
     def tree_marginals(self, marginals: Tensor, heads: Tensor, labels: Tensor, label_power: float) -> TreeMarginals:
         """Return the marginals of the arcs, and of the labelled arcs, of trees ``(S, B, n+1)``: constants.

@@ -8,6 +8,7 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.batch import readable_without_sync
+from treeparse.trees.operators.look_ups import gather, rows_at
 
 FLOAT64 = torch.finfo(torch.float64).eps
 
@@ -96,19 +97,19 @@ class LabelTensor:
         return self.flat[:, first:last]
 
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self.flat[item, head, dependent].double()
+        return rows_at(self.flat, item, head, dependent).double()
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self.flat[item, head, dependent]
+        return rows_at(self.flat, item, head, dependent)
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        return self.flat[item, head, dependent, label]
+        return rows_at(self.flat, item, head, dependent, label)
 
     def log_sums(self, arcs: Tensor) -> None:
         return None
 
     def of_items(self, items: Tensor) -> "LabelTensor":
-        return LabelTensor(self.flat[items])
+        return LabelTensor(rows_at(self.flat, items))
 
 
 class ChangedLabels:
@@ -341,4 +342,4 @@ class LabelsScaled(ChangedLabels):
 
 def at_label(values: Tensor, label: Tensor) -> Tensor:
     """Return one value ``(A,)`` of each row ``(A, L)``, by label ``(A,)``."""
-    return values.gather(-1, label.unsqueeze(-1)).squeeze(-1)
+    return gather(values, -1, label.unsqueeze(-1)).squeeze(-1)

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from treeparse.batch import is_plain, readable_without_sync
 from treeparse.trees.labels.sources import LabelSource
+from treeparse.trees.operators.look_ups import rows_at
 
 SLICE = 2**20  # numbers in a slice: 8 MB of float64
 DENSE = 2**23  # numbers in a slice on devices, and where few numbers are read: a usual batch is one slice
@@ -108,7 +109,7 @@ def expected_with_sizes(
         item, head, dependent = counting[:, first:last].nonzero(as_tuple=True)
         head = head + first
         values = function(*(source.among(first, last, item, head, dependent) for source in scores))
-        weighted = marginals[item, head, dependent] * values.double()
+        weighted = rows_at(marginals, item, head, dependent) * values.double()
         return marginals.new_zeros(2, batch).index_add(1, item, torch.stack([weighted, values.detach().double()]))
 
     widest = max(batch * nodes * source.shape[-1] for source in scores)

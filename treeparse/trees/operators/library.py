@@ -16,12 +16,11 @@ from treeparse.trees.families import Family
 from treeparse.trees.families.nonprojective import Nonprojective, NonprojectiveInTorch
 from treeparse.trees.families.projective import Projective
 from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
+from treeparse.trees.operators.look_ups import ARE_NEW as ARE_NEW
+from treeparse.trees.operators.look_ups import LIBRARY as LIBRARY
+from treeparse.trees.operators.look_ups import OPERATORS as OPERATORS
+from treeparse.trees.operators.look_ups import define
 
-# Operators last as long as their library. It is kept beside them, so that a second import of this module finds both.
-OPERATORS: Any = torch.ops.treeparse
-ARE_NEW = not hasattr(OPERATORS, "library")
-LIBRARY: torch.library.Library = torch.library.Library("treeparse", "DEF") if ARE_NEW else OPERATORS.library
-OPERATORS.library = LIBRARY
 TREES = "str trees, bool single_root"
 
 _MAKERS: Mapping[str, Callable[[torch.device, bool], Family]] = {
@@ -117,33 +116,26 @@ def _heads(parts: Sequence[Tensor], lengths: Tensor, *others: Any) -> Tensor:
     return lengths.new_empty(parts[0].shape[:2])
 
 
-def _define(schema: str, function: Callable[..., Any], fake: Callable[..., Any]) -> None:
-    name = schema.partition("(")[0]
-    LIBRARY.define(schema)
-    LIBRARY.impl(name, function, "CompositeExplicitAutograd")
-    torch.library.register_fake(f"treeparse::{name}", fake, lib=LIBRARY)
-
-
 if ARE_NEW:
-    _define(f"log_partition(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor", _log_partition, _numbers)
-    _define(
+    define(f"log_partition(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor", _log_partition, _numbers)
+    define(
         f"sums(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor[]",
         _sums,
         lambda parts, *others: [_numbers(parts), *_like_parts(parts)],
     )
-    _define(
+    define(
         f"hessian_vector_product(Tensor[] parts, Tensor[] vectors, Tensor lengths, {TREES}) -> Tensor[]",
         _hessian_vector_product,
         _like_parts,
     )
-    _define(f"log_marginals(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor[]", _log_marginals, _like_parts)
-    _define(f"best_trees(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor", _best_trees, _heads)
-    _define(
+    define(f"log_marginals(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor[]", _log_marginals, _like_parts)
+    define(f"best_trees(Tensor[] parts, Tensor lengths, {TREES}) -> Tensor", _best_trees, _heads)
+    define(
         f"are_trees(Tensor heads, Tensor lengths, {TREES}) -> Tensor",
         _are_trees,
         lambda heads, *others: heads.new_empty(heads.shape[0], dtype=torch.bool),
     )
-    _define(
+    define(
         f"sample(Tensor[] parts, Tensor lengths, Tensor seeds, SymInt count, str? method, {TREES}) -> Tensor",
         _sample,
         lambda parts, lengths, seeds, count, *others: lengths.new_empty(len(lengths), count, parts[0].shape[1]),
