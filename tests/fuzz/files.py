@@ -11,13 +11,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from helpers.parsed_files import MULTIWORD
+from helpers.tiny_runs import write_tiny_config
 from helpers.vector_files import word2vec
 from hypothesis import strategies as st
 from udtools import Validator
 
 from fuzz.mutations import Mutation, mutated, mutations
-from fuzz.trained import listed, trained_run
 from treeparse import terminal
+from treeparse.cli.main import main
 from treeparse.corpus.manifest import read_manifest
 from treeparse.data.conllu import ConlluSentence, conllu_texts, load_treebank, read_conllu, scan_conllu
 from treeparse.data.nbest.files import NBestList, read_nbest, write_nbest
@@ -29,34 +30,19 @@ from treeparse.model import Parser
 from treeparse.objectives.constraints.files import read_constraints
 from treeparse.rules.reading import read_rules
 from treeparse.sentence import Sentence
-from treeparse.training import load_config
+from treeparse.training import load_config, train
 from treeparse.training.state.history import read_csv
 
-TESTS = Path(__file__).parents[1]
-ROOT = TESTS.parent
+ROOT = Path(__file__).parents[2]
+_FOLDER = TemporaryDirectory()
 CORPUS = Path(__file__).parent / "corpus"  # what once failed, in a folder for each format
 LOOSE_LINES = re.compile(rb"\r|\n\n\n|\A\n|\A\xef\xbb\xbf")  # which the official validator refuses, and we read
 # What the official validator calls errors of lines and of trees; all else is of comments, annotation and white space.
 OF_LINES_AND_TREES = {
-    "empty-column",
-    "empty-sentence",
-    "head-self-loop",
-    "invalid-head",
-    "invalid-line",
-    "invalid-utf",
-    "invalid-word-id",
-    "invalid-word-interval",
-    "misplaced-comment",
-    "misplaced-empty-node",
-    "misplaced-word-interval",
-    "multiple-roots",
-    "non-tree",
-    "number-of-columns",
-    "overlapping-word-intervals",
-    "reversed-word-interval",
-    "unknown-head",
-    "word-id-sequence",
-    "word-interval-out",
+    *("empty-column", "empty-sentence", "head-self-loop", "invalid-head", "invalid-line", "invalid-utf"),
+    *("invalid-word-id", "invalid-word-interval", "misplaced-comment", "misplaced-empty-node", "multiple-roots"),
+    *("misplaced-word-interval", "non-tree", "number-of-columns", "overlapping-word-intervals", "unknown-head"),
+    *("reversed-word-interval", "word-id-sequence", "word-interval-out"),
 }
 SENTENCE = Sentence(("A", "dog", "barks"), upos=("DET", "NOUN", "VERB"))
 LARGEST = 6000  # bytes of a file to begin with: changes then meet all that a format has
@@ -197,6 +183,22 @@ def _model(name: str) -> Format:
 def _treebanks() -> list[bytes]:
     demo = (ROOT / "data" / "demo-dev.conllu").read_bytes()[:LARGEST]
     return [demo[: demo.rindex(b"\n\n") + 2], MULTIWORD.encode(), 2 * MULTIWORD.replace("= m", "= n").encode()]
+
+
+@functools.cache
+def trained_run() -> Path:
+    """The folder of a run, whose model reads tags; each process trains it once."""
+    config = load_config(write_tiny_config(Path(_FOLDER.name)), ["--model.encoder.tags", "upos"])
+    return train(config, quiet=True).parent
+
+
+@functools.cache
+def listed(command: str, suffix: str) -> bytes:
+    """The output of kbest or sample for demo sentences, as JSON or CoNLL-U by the suffix."""
+    source, output = Path(_FOLDER.name, "demo.conllu"), Path(_FOLDER.name, f"{command}{suffix}")
+    source.write_bytes(b"\n\n".join((ROOT / "data" / "demo-dev.conllu").read_bytes().split(b"\n\n")[:4]) + b"\n\n")
+    assert main([command, "-q", str(trained_run()), str(source), "-k", "3", "-o", str(output)]) == 0
+    return output.read_bytes()
 
 
 def _rules() -> list[bytes]:

@@ -3,29 +3,35 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from hypothesis.strategies import SearchStrategy
 
 ROUND = 100  # examples between two looks at the clock
-STEPS = 6  # of a life of a state machine
+# Without the health checks, which want small examples, and without a memory of earlier runs.
+SETTINGS = settings(
+    max_examples=ROUND,
+    deadline=None,
+    database=None,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
 
 
-class Target(Protocol):
-    """Something to try.
+@dataclass(frozen=True)
+class Target:
+    """Input that a strategy draws; ``check`` raises unless all holds, and returns how many cases an example is.
 
     Attributes:
         name: by which the command line chooses it.
         share: of the time that all targets have together.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def share(self) -> float: ...
+    name: str
+    strategy: SearchStrategy[Any]
+    check: Callable[[Any], int]
+    share: float = 1.0
 
     def round(self, number: int, end: float) -> int:
         """Try some examples that ``number`` seeds, after the ``end`` no more than one; return how many cases.
@@ -33,7 +39,23 @@ class Target(Protocol):
         Raises:
             Exception: of the smallest example that fails, which Hypothesis prints.
         """
-        ...
+        cases, failed = 0, False
+
+        @seed(number)
+        @SETTINGS
+        @given(self.strategy)
+        def check_example(example: Any) -> None:
+            nonlocal cases, failed
+            if cases > 0 and not failed and time.monotonic() > end:
+                return
+            try:
+                cases += self.check(example)
+            except BaseException:
+                failed = True  # from then on Hypothesis looks for a smaller example, as long as that takes
+                raise
+
+        check_example()
+        return cases
 
 
 def run(target: Target, seconds: float, first_seed: int, *, most: int | None = None) -> int:
@@ -53,59 +75,3 @@ def run(target: Target, seconds: float, first_seed: int, *, most: int | None = N
         cases += target.round(number, end)
         number += 1
     return cases
-
-
-def _settings(examples: int) -> settings:
-    """Without the health checks, which want small examples, and without a memory of earlier runs."""
-    return settings(
-        max_examples=examples,
-        stateful_step_count=STEPS,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    )
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Input that a strategy draws; ``check`` raises unless all holds, and returns how many cases an example is."""
-
-    name: str
-    strategy: SearchStrategy[Any]
-    check: Callable[[Any], int]
-    share: float = 1.0
-
-    def round(self, number: int, end: float) -> int:
-        cases, failed = 0, False
-
-        @seed(number)
-        @_settings(ROUND)
-        @given(self.strategy)
-        def check_example(example: Any) -> None:
-            nonlocal cases, failed
-            if cases > 0 and not failed and time.monotonic() > end:
-                return
-            try:
-                cases += self.check(example)
-            except BaseException:
-                failed = True  # from then on Hypothesis looks for a smaller example, as long as that takes
-                raise
-
-        check_example()
-        return cases
-
-
-@dataclass(frozen=True)
-class Lived:
-    """The lives of a state machine."""
-
-    name: str
-    machine: type[RuleBasedStateMachine]
-    share: float = 1.0
-    lives: int = 1  # in a round
-
-    def round(self, number: int, end: float) -> int:
-        machine = type(self.machine.__name__, (self.machine,), {})
-        run_state_machine_as_test(seed(number)(machine), settings=_settings(self.lives))
-        return self.lives

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fuzz import files, scores
 from fuzz.mutations import MUTATIONS, Mutation, mutated
-from fuzz.target import Drawn, Target, run
+from fuzz.target import Target, run
 from fuzz.targets import TARGETS
 from treeparse import NonProjectiveCRF
 from treeparse.data import conllu
@@ -71,6 +71,6 @@ def test_a_traceback_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyError("HEAD")
 
     monkeypatch.setattr(conllu, "parse_conllu", broken)
-    target = Drawn("files", st.just(files.Changed("treebank", 0, [])), files.check)
+    target = Target("files", st.just(files.Changed("treebank", 0, [])), files.check)
     with pytest.raises(KeyError):
         run(target, 0.0, SEED)
