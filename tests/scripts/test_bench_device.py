@@ -57,12 +57,6 @@ def test_all_sums_and_trees_are_timed(small: str) -> None:
         assert any(": " in row[7] for row in rows) == (heading == "Sums: ")  # nothing is aimed at in a batch of 3
 
 
-def test_a_section_that_is_measured_anew_takes_its_place(small: str) -> None:
-    assert {row[0] for row in rows_of(small, "Best trees")} == {"n", "3"}
-    assert {row[0] for row in rows_of(small, "Samples")} == {"n", "5"}
-    assert "Without SuPar: not named." in small and "not installed: memory and races were not checked" in small
-
-
 def test_trees_have_a_share_of_training_and_parsing(small: str) -> None:
     header, *rows = rows_of(small, "Training and parsing")
     assert [row[0] for row in rows][:2] == ["training step, 32", "parsing, 32"]

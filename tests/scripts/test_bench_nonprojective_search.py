@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import bench_nonprojective_search
-import pytest
 from helpers.parsers import CONFIG, TRAINING, random_parser
 
 from treeparse.data.conllu import ConlluSentence, write_conllu
@@ -23,12 +22,3 @@ def test_a_row_for_each_model(tmp_path: Path) -> None:
     root, projective, climbed = (float(cells[at].rstrip("%")) for at in (3, 6, 7))
     assert 0 <= root <= 100 and projective <= climbed <= 100
     assert all(float(cell) > 0 for cell in cells[8:])
-
-
-def test_models_and_test_files_come_in_pairs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["bench_nonprojective_search.py", "model"])
-    with pytest.raises(SystemExit):
-        bench_nonprojective_search.main()
-    assert "name a test file after every model" in capsys.readouterr().err

@@ -1,13 +1,8 @@
 """The parsing benchmark times peers on the same sentences in turns, and their scorers within."""
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
-import bench_parsing
-import pytest
 import torch
-from support.peers import parsers
 from support.peers.parser_race import peer_table
 from support.peers.parsers import PeerParser, Tree
 
@@ -15,7 +10,6 @@ from treeparse.sentence import Sentence
 
 SENTENCES = [Sentence(("a", "b", "c"), upos=("X", "Y", "Z")), Sentence(("d",))]
 TREES: list[Tree] = [([2, 0, 2], ["x", "root", "y"]), ([0], ["root"])]
-TREEBANK = "1\ta\t_\tX\t_\t_\t2\tx\t_\t_\n2\tb\t_\tY\t_\t_\t0\troot\t_\t_\n\n1\td\t_\tX\t_\t_\t0\troot\t_\t_\n\n"
 
 
 class Watch:
@@ -70,29 +64,3 @@ def test_the_table_by_hand() -> None:
     assert [len(row) for row in table] == [6] * 4
     assert table[2] == ["treeparse", "125000.00", "8", "", "", ""]
     assert table[3] == ["fake", "750000.00", "1", "6.0", "500000.00", "4.0"]
-
-
-def test_without_clones_there_is_no_peer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    treebank = tmp_path / "t.conllu"
-    treebank.write_text(TREEBANK, encoding="utf-8")
-    asked: list[tuple[Path, int, Sequence[str]]] = []
-
-    def build(directory: Path, sentences: Sequence[Sentence], labels: Sequence[str]) -> PeerParser:
-        asked.append((directory, len(sentences), labels))
-        return peer(Watch(), [0.0] * 4, [([2, 0], ["x", "root"]), ([0], ["root"])])
-
-    monkeypatch.setattr(parsers, "supar", build)
-    monkeypatch.setattr(parsers, "stanza", None)
-    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # other tests run in this process
-    arguments = ["bench_parsing.py", "--treebank", str(treebank), "--parsing", "--passes", "1"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    bench_parsing.main()
-    text = capsys.readouterr().out
-    assert text.count("| Parser.parse |") == 1 and "random weights" not in text and "| treeparse |" not in text
-    monkeypatch.setattr(sys, "argv", [*arguments, "--supar", "clone"])
-    bench_parsing.main()
-    text = capsys.readouterr().out
-    assert text.count("| treeparse |") == text.count("| fake |") == 1 and "random weights" in text
-    assert asked == [(Path("clone"), 2, ("root", "x"))]

@@ -7,29 +7,6 @@ import experiment_linear
 import pytest
 from helpers.sentences import learnable_sentences, text_of
 
-from treeparse.shipped import shipped_files
-from treeparse.training import load_config
-
-
-@pytest.mark.parametrize(
-    ("method", "algorithm", "trees", "templates"),
-    [
-        ("perceptron", "perceptron", "projective", 26),
-        ("log_linear", "log_linear", "projective", 26),
-        ("mira, all trees", "mira", "nonprojective", 26),
-        ("mira, second order", "mira", "second_order", 26),
-        ("rich, arcs", "mira", "projective", 52),
-        ("rich", "mira", "second_order", 52),
-    ],
-)
-def test_the_settings_of_a_method(method: str, algorithm: str, trees: str, templates: int) -> None:
-    name, options = experiment_linear.METHODS[method]
-    config = load_config(
-        shipped_files()[name], [f"--{key}={value}" for key, value in {"data.train": "a", **options}.items()]
-    )
-    assert (config.learning.algorithm, config.model.trees) == (algorithm, trees)
-    assert len(config.model.scorer.arcs) == templates  # pyright: ignore[reportAttributeAccessIssue]
-
 
 def test_a_run_is_recorded_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

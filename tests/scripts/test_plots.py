@@ -4,9 +4,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-import torch
 from support.reports import plots
-from support.reports.markdown import Opening, this_machine
+from support.reports.markdown import Opening
 
 RESULTS = Path(plots.__file__).parents[2] / "results"
 REPORTS = sorted(path for path in RESULTS.glob("*.md") if path.stem not in ("README", "figures", "before"))
@@ -23,11 +22,6 @@ def test_a_report_opens_with_what_its_script_says(report: Path) -> None:
     ]
     machine = points[3].partition(": ")[2]
     assert text.startswith(opening.text(machine) + "\n\n## ")
-
-
-def test_an_opening_names_this_machine() -> None:
-    text = Opening("Title", "time", "trees", "as it is", "scripts/test").text()
-    assert f"- **Machine**: {this_machine()}" in text and torch.__version__.partition("+")[0] in this_machine()
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.stem)

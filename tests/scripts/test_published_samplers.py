@@ -9,8 +9,7 @@ from helpers.chi_square import LIMIT, chi_square_z, tree_counts
 from helpers.drawn_orders import assert_sequence_law, places_in, repeated, support
 from helpers.oracles import Array, all_trees, enumerated_sums, tree_scores
 from helpers.ranking import random_graph
-from helpers.tree_samples import deviation
-from support.sampling import methods, published
+from support.sampling import published
 from support.sampling.small_graphs import WEIGHT, A, C, graphs_of_three_trees
 
 from treeparse import NonProjectiveCRF
@@ -69,12 +68,6 @@ def test_wilson_rc_is_biased(scores: Array) -> None:
     counts = tree_counts(drawn_by_wilson_rc(scores)[:, 1:], trees)
     assert chi_square_z(counts, weights / weights.sum()) > 3 * LIMIT
     assert chi_square_z(counts, law) < LIMIT
-
-
-@GRAPHS
-@pytest.mark.parametrize("name", METHODS)
-def test_other_samplers_are_not(name: str, scores: Array) -> None:
-    assert deviation(scores, True, getattr(methods, name), COUNT, methods.sample_trees, seed=7) < LIMIT
 
 
 def mild_graphs() -> Iterator[Array]:

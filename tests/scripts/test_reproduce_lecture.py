@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import reproduce_lecture
 import torch
 from helpers.drawn_orders import random_scores
 from helpers.lecture import derivations as derivations_of_heads
@@ -31,11 +30,3 @@ def test_marginals_by_determinants_are_those_of_elimination() -> None:
 def test_derivations_are_counted(heads: Sequence[int]) -> None:
     count = derivations_of_heads(np.array(heads))
     assert math.exp(derivations(torch.tensor([-1, *heads]))) == pytest.approx(count)
-
-
-def test_tables_without_training(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reproduce_lecture, "SIZES", (3, 6))
-    monkeypatch.setattr(reproduce_lecture, "ROUNDS", 1)
-    table = [*reproduce_lecture.complexity()]
-    rows = [line for line in table if line.startswith("|")]
-    assert len(rows) == 2 + 12 and all(line.count("|") == 6 for line in rows)
