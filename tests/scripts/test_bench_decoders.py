@@ -39,14 +39,12 @@ def test_mistakes_of_a_list_by_hand() -> None:
         mistakes(decoder, scores, np.array([[-1, 0, 0]]), ours)
 
 
-def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_every_decoder_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_decoders, "MAX_ROUNDS", 2)
     monkeypatch.setattr(bench_decoders, "ROUND", 0.0)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # other tests run in this process
     output = tmp_path / "table.md"
     bench_decoders.main(["--lengths", "5", "6", "--trees", "1", "3", "--output", str(output)])
     text = output.read_text(encoding="utf-8")
-    assert text == capsys.readouterr().out
     assert text.count("| treeparse |") == 4 + 4 + 2 + 4 + 4 + 4
     assert "| 6 | 50 | treeparse |" in text and "| 5 | 3 | treeparse |" in text and "nan" not in text
-    assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")

@@ -143,16 +143,22 @@ def test_the_projection_meets_the_conditions_of_optimality(family: type[TreeCRF]
     torch.testing.assert_close(kl_divergence(q, p), dual, atol=1e-6, rtol=0)
 
 
+def output_of(name: str, library: str, *launcher: str) -> str:
+    """What a recipe prints in a process of its own."""
+    pytest.importorskip(library)
+    own = {"PYTHONPATH": str(FOLDER.parents[1]), "OMP_NUM_THREADS": "1", "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, *launcher, str(FOLDER / f"{name}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | own, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "library"), [("datatrove_step", "datatrove"), ("spark_arrow", "pyspark")])
 def test_a_step_of_another_pipeline_parses_its_documents(name: str, library: str) -> None:
-    pytest.importorskip(library)
-    environment = os.environ | {"PYTHONPATH": str(FOLDER.parents[1]), "PYSPARK_PYTHON": sys.executable}
-    command = [sys.executable, str(FOLDER / f"{name}.py")]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("# newdoc id = ") == 2 and done.stdout.count("# text = ") == 3
-    assert "2\tdog\t_\t_\t_\t_\t3\tnsubj\t_\t_\n3\tsees\t_\t_\t_\t_\t0\troot" in done.stdout
+    text = output_of(name, library)
+    assert text.count("# newdoc id = ") == 2 and text.count("# text = ") == 3
+    assert "2\tdog\t_\t_\t_\t_\t3\tnsubj\t_\t_\n3\tsees\t_\t_\t_\t_\t0\troot" in text
 
 
 @pytest.mark.slow
@@ -163,14 +169,7 @@ def test_a_step_of_another_pipeline_parses_its_documents(name: str, library: str
 )
 def test_a_loop_of_another_library_trains(name: str, library: str, processes: int) -> None:
     """To far more than the share of words that any rule without learning gets right; one process speaks for all."""
-    pytest.importorskip(library)
-    launcher = (
-        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)] if processes > 1 else []
-    )
-    environment = os.environ | {"PYTHONPATH": str(FOLDER.parents[1]), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *launcher, str(FOLDER / f"{name}.py")]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stderr
-    found = re.findall(r"dev (?:UAS|LAS) (\d+\.\d\d)%", done.stdout)
+    several = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    found = re.findall(r"dev (?:UAS|LAS) (\d+\.\d\d)%", output_of(name, library, *(several if processes > 1 else ())))
     assert len(found) == (3 if name == "plain_loop" else 1)
     assert float(found[-1]) > 33

@@ -13,7 +13,7 @@ CHASE = Sentence(("dogs", "chase", "cats"), upos=("NOUN", "VERB", "NOUN"), heads
 BARK = Sentence(("dogs", "bark"), upos=("NOUN", "VERB"), heads=(2, 0))
 
 
-def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_every_algorithm_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paper = reproduce_expectations.PAPER_ENTROPY
     monkeypatch.setattr(reproduce_expectations, "PAPER_ENTROPY", {mean: paper[mean] for mean in (9.23, 12.45)})
     monkeypatch.setattr("support.reports.timing.ROUND", 0.0)
@@ -21,11 +21,9 @@ def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[st
     output = tmp_path / "table.md"
     reproduce_expectations.main(["--quick", "--treebank", str(reproduce_expectations.DEMO), "--output", str(output)])
     text = output.read_text(encoding="utf-8")
-    assert text == capsys.readouterr().out
     assert text.count("| 9.23 |") == 2 and "| 4.1 | Finnish | 462.3 | 1,882 |" in text
     assert text.count(", demo-test |") == 2
     assert "| T2h, compiled |" in text and "nan" not in text
-    assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_algorithms_that_disagree_are_not_timed() -> None:

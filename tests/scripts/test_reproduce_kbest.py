@@ -9,10 +9,7 @@ import reproduce_kbest
 import torch
 from helpers.oracles import all_trees, tree_scores
 from support.graphs.scored import Scored
-from support.training import treebanks as parts
 from support.training.treebanks import Treebank
-
-from treeparse.data import load_treebank
 
 TINY = Treebank("tiny", "train.conllu", "dev.conllu", "dev.conllu", train_stop=30)
 
@@ -38,7 +35,6 @@ def test_models_are_trained_once(tiny_config: Path, tmp_path: Path, capsys, monk
     assert text.count("| tiny | 50 |") == 1 and text.count("| tiny | HeadSelection |") == 3 and "nan" not in text
     assert text.count("| none |") == len(reproduce_kbest.TIMED_SIZES)
     assert "| EWT, in [KBest] | 10 | 1.42 (69.5 ms over 48.9 ms) |" in text
-    assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
     compare_decoders.main(options(tiny_config, tmp_path / "decoders.md"))
     assert "epoch" not in capsys.readouterr().out
@@ -67,12 +63,3 @@ def test_violations_by_enumeration() -> None:
     expected = [trees / listed, sentences / len(lengths), last / len(lengths)]
     np.testing.assert_allclose(reproduce_kbest.violations(batches, counts), expected)
     assert sentences[-1] > sentences[0]
-
-
-def test_parts_of_a_treebank(tiny_config: Path, tmp_path: Path) -> None:
-    whole = tiny_config.parent / "train.conllu"
-    assert parts.part_of(whole, slice(None), tmp_path) == whole
-    first = load_treebank([parts.part_of(whole, slice(-10), tmp_path / "first")])
-    rest = load_treebank([parts.part_of(whole, slice(-10, None), tmp_path / "rest")])
-    assert len(rest) == 10
-    assert [one.words for one in first + rest] == [one.words for one in load_treebank([whole])]

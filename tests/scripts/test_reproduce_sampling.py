@@ -41,7 +41,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_writes_tables_and_plot(tiny_config: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_table_is_measured_some_anew(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduce_sampling, "EWT", TINY)
     monkeypatch.setattr("support.reports.timing.ROUND", 0.0)
     treebanks, output = tiny_config.parent, tmp_path / "sampling.md"
@@ -50,14 +50,12 @@ def test_writes_tables_and_plot(tiny_config: Path, tmp_path: Path, capsys, monke
     arguments = ["--quick", "--treebanks", str(treebanks), "--model", str(tmp_path / "model"), "--rounds", "1"]
     reproduce_sampling.main([*arguments, "--output", str(output)])
     text = output.read_text(encoding="utf-8")
-    assert text == capsys.readouterr().out
     assert "nan" not in text and "inf" not in text
     assert text.count("\n| 6 - 10 |") == 2  # Fig. 2b, and over the length
     assert text.count("\n| a parser's weights | 6 - 10 |") == 2  # tries and bias
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     for heading, _ in reproduce_sampling.TABLES.values():
         assert any(line.startswith(f"## {heading}") for line in headings), heading
-    assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     output.write_text(text.replace("- **Machine**: ", "- **Machine**: another than "), encoding="utf-8")
     reproduce_sampling.main(["--quick", "--rounds", "1", "--only", "unb-7", "unb-1", "--output", str(output)])
     anew = output.read_text(encoding="utf-8")
