@@ -11,14 +11,13 @@ import pytest
 import torch
 from helpers.emulator import Emulator
 from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
-from helpers.oracles import precise_log_marginals, precise_log_partition, score_scale
-from torch import Tensor
+from helpers.launched import on_device, padded
+from helpers.oracles import Array, precise_log_marginals, precise_log_partition, score_scale
 
 from treeparse.device import nonprojective
 from treeparse.device.launcher import Launcher
 from treeparse.kernels.sums import conditionals, elimination, hessian
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)
 
@@ -27,22 +26,18 @@ class Batch:
     """Items of several sizes in one batch, NaN in every place that is to be ignored, and their sums."""
 
     def __init__(self, items: Sequence[Array], single_root: bool, launcher: Launcher) -> None:
-        size = max(map(len, items)) + 1  # no item fills the batch
-        scores, vectors = np.full((len(items), size, size), np.nan), np.full((len(items), size, size), np.nan)
-        for place, item in enumerate(items):
-            scores[place, : len(item), : len(item)] = item
-            vectors[place, : len(item), : len(item)] = np.random.default_rng(len(item)).normal(size=item.shape)
-        scores[:, :, 0] = scores[:, np.arange(size), np.arange(size)] = np.nan
-        vectors[~(scores > -np.inf)] = np.nan
-        self.lengths = np.array([len(item) - 1 for item in items])
-        self.scores, self.vectors, self.single_root = scores, vectors, single_root
-        arguments = tensor_of(scores, launcher), tensor_of(self.lengths, launcher)
+        self.scores, self.lengths = padded(items)
+        self.vectors, self.single_root = np.full(self.scores.shape, np.nan), single_root
+        for own, item in zip(self.vectors, items, strict=True):
+            own[: len(item), : len(item)] = np.random.default_rng(len(item)).normal(size=item.shape)
+        self.vectors[~(self.scores > -np.inf)] = np.nan
+        arguments = on_device(self.scores, launcher), on_device(self.lengths, launcher)
         before = [argument.clone() for argument in arguments]
         options: Any = {"single_root": single_root, "launcher": launcher}
         log_z, marginals = nonprojective.log_partition_and_marginals(*arguments, **options)
         alone = nonprojective.log_partition(*arguments, **options)
         assert torch.equal(alone, log_z)
-        product = nonprojective.hessian_vector_product(*arguments, tensor_of(vectors, launcher), **options)
+        product = nonprojective.hessian_vector_product(*arguments, on_device(self.vectors, launcher), **options)
         logs = nonprojective.log_marginals(*arguments, **options)
         for argument, copy in zip(arguments, before, strict=True):
             torch.testing.assert_close(argument, copy, rtol=0, atol=0, equal_nan=True)
@@ -70,10 +65,6 @@ class Batch:
         assert (self.marginals >= 0).all()
         for values in (self.marginals, self.product):
             assert not values[self.log_z == -np.inf].any()
-
-
-def tensor_of(array: np.ndarray, launcher: Launcher) -> Tensor:
-    return torch.from_numpy(array).to("cpu" if isinstance(launcher, Emulator) else "cuda")
 
 
 def near(found: Array, expected: Array, tolerance: Array) -> None:
@@ -186,17 +177,13 @@ def test_an_item_has_the_same_bits_in_any_batch_block_and_memory(single_root: bo
         for launcher in launchers:
             alone = Batch([item], single_root, launcher)
             assert alone.log_z[0] == expected.log_z[place]
-            for own, all_of_them in (
-                (alone.marginals, expected.marginals),
-                (alone.product, expected.product),
-                (alone.logs, expected.logs),
-            ):
-                np.testing.assert_array_equal(own[0, :n, :n], all_of_them[place, :n, :n])
+            for name in ("marginals", "product", "logs"):
+                np.testing.assert_array_equal(getattr(alone, name)[0, :n, :n], getattr(expected, name)[place, :n, :n])
 
 
 def test_tensors_may_lie_in_any_way_in_memory(launcher: Launcher) -> None:
-    scores = tensor_of(np.random.default_rng(10).normal(size=(5, 3, 5)), launcher).transpose(0, 1)
-    lengths = tensor_of(np.array([4, 0, 2, 0, 3, 0]), launcher)[::2]
+    scores = on_device(np.random.default_rng(10).normal(size=(5, 3, 5)), launcher).transpose(0, 1)
+    lengths = on_device(np.array([4, 0, 2, 0, 3, 0]), launcher)[::2]
     options: Any = {"single_root": True, "launcher": launcher}
     found = nonprojective.hessian_vector_product(scores, lengths, scores.transpose(1, 2), **options)
     copies = scores.contiguous(), lengths.contiguous(), scores.transpose(1, 2).contiguous()
@@ -207,8 +194,8 @@ def test_tensors_may_lie_in_any_way_in_memory(launcher: Launcher) -> None:
 
 
 def test_nothing_is_left_for_autograd(launcher: Launcher) -> None:
-    scores = tensor_of(np.random.default_rng(11).normal(size=(2, 4, 4)), launcher).requires_grad_()
-    lengths = tensor_of(np.array([3, 2]), launcher)
+    scores = on_device(np.random.default_rng(11).normal(size=(2, 4, 4)), launcher).requires_grad_()
+    lengths = on_device(np.array([3, 2]), launcher)
     options: Any = {"single_root": True, "launcher": launcher}
     found = [
         *nonprojective.log_partition_and_marginals(scores, lengths, **options),
@@ -219,7 +206,7 @@ def test_nothing_is_left_for_autograd(launcher: Launcher) -> None:
 
 
 def test_an_empty_batch_has_no_sums(launcher: Launcher) -> None:
-    scores, lengths = tensor_of(np.empty((0, 3, 3)), launcher), tensor_of(np.empty(0, np.int64), launcher)
+    scores, lengths = on_device(np.empty((0, 3, 3)), launcher), on_device(np.empty(0, np.int64), launcher)
     options: Any = {"single_root": True, "launcher": launcher}
     log_z, marginals = nonprojective.log_partition_and_marginals(scores, lengths, **options)
     assert (log_z.shape, marginals.shape) == ((0,), (0, 3, 3))

@@ -12,14 +12,9 @@ from torch import Tensor
 from treeparse.device.launcher import Launcher
 
 
-def device_of(launcher: Launcher) -> str:
-    """Where the launcher's tensors are."""
-    return "cpu" if isinstance(launcher, Emulator) else "cuda"
-
-
 def on_device(array: np.ndarray, launcher: Launcher) -> Tensor:
-    """A copy of an array."""
-    return torch.tensor(array, device=device_of(launcher))
+    """A copy of an array where the launcher's tensors are."""
+    return torch.tensor(array, device="cpu" if isinstance(launcher, Emulator) else "cuda")
 
 
 def padded(items: Sequence[Array]) -> tuple[Array, Any]:
