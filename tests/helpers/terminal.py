@@ -38,11 +38,7 @@ class Screen:
 
 @contextmanager
 def terminal(
-    monkeypatch: pytest.MonkeyPatch,
-    name: Literal["stdout", "stderr"],
-    columns: int = 80,
-    *,
-    silence: float = 3600,
+    monkeypatch: pytest.MonkeyPatch, name: Literal["stdout", "stderr"], columns: int = 80, *, silence: float = 3600
 ) -> Iterator[Screen]:
     """Let a standard stream be a terminal of so many columns, whose bars are drawn at every step.
 

@@ -251,12 +251,7 @@ every_sampled_case_and_order = pytest.mark.parametrize("case", SAMPLED + SECOND_
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_case_and_order = pytest.mark.parametrize("case", CASES + SECOND_ORDER, ids=lambda case: case.name)
 # The contract suite alone runs over the kernels for CUDA devices as well: the emulator takes its time.
-EMULATED_CASES = [
-    Case(True, EMULATED),
-    Case(False, EMULATED),
-    Case(True, EMULATED, 2),
-    Case(True, EMULATED_PROJECTIVE),
-]
+EMULATED_CASES = [Case(True, EMULATED), Case(False, EMULATED), Case(True, EMULATED, 2), Case(True, EMULATED_PROJECTIVE)]
 every_case_and_backend = pytest.mark.parametrize("case", CASES + EMULATED_CASES, ids=lambda case: case.name)
 ALL_CASES = CASES + SECOND_ORDER + EMULATED_CASES
 every_case_order_and_backend = pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)

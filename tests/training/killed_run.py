@@ -133,11 +133,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "export": before_export,
 }
 
-ROUNDS: dict[str, Callable[[], None]] = {
-    "selection": in_selection,
-    "round 1": in_round_1,
-    "table": before_table,
-}
+ROUNDS: dict[str, Callable[[], None]] = {"selection": in_selection, "round 1": in_round_1, "table": before_table}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

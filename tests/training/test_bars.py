@@ -22,10 +22,7 @@ def test_the_bar_moves_within_an_epoch(tiny_config: Path, columns: int, monkeypa
 
 @pytest.mark.parametrize(
     ("step", "said"),
-    [
-        ("load_treebanks", "reading the treebanks"),
-        ("initial_parser", "building the vocabularies and the parser"),
-    ],
+    [("load_treebanks", "reading the treebanks"), ("initial_parser", "building the vocabularies and the parser")],
 )
 def test_long_work_before_the_bar_is_announced(
     step: str, said: str, tiny_config: Path, monkeypatch: pytest.MonkeyPatch

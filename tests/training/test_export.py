@@ -9,27 +9,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.broken_runs import break_off
 from helpers.forked import Forks
-from safetensors.torch import load_file
+from helpers.trained_runs import Weights, equal, weights
 
 from treeparse import Parser
-from treeparse.data.batches.steps import ShareOfStep
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
 from treeparse.training.loop.module import ParserModule
 from treeparse.training.release import export_model
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_directory import RunDirectory
-
-Weights = dict[str, torch.Tensor]
-
-
-def same(first: Weights, second: Weights) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def weights(model: Path) -> Weights:
-    return load_file(model / "model.safetensors")
 
 
 def best(run: Path) -> tuple[str, Weights]:
@@ -61,18 +51,6 @@ def rising(patch: pytest.MonkeyPatch, *scores: float) -> None:
     patch.setattr(ParserModule, "record", scored)
 
 
-def stop_in(patch: pytest.MonkeyPatch, epoch: int) -> None:
-    """Ctrl-C in an epoch, counted from 0."""
-    step = ParserModule.training_step
-
-    def stopping(self: ParserModule, share: ShareOfStep, number: int) -> None:
-        if (self.current_epoch, number) == (epoch, 2):
-            raise KeyboardInterrupt
-        step(self, share, number)
-
-    patch.setattr(ParserModule, "training_step", stopping)
-
-
 def test_a_run_of_another_format_is_refused(copied: RunDirectory) -> None:
     values = json.loads(copied.parser.read_bytes())
     copied.parser.write_text(json.dumps(values | {"format": 99, "treeparse": "9.8.7"}), encoding="utf-8")
@@ -91,7 +69,7 @@ def test_a_run_that_was_killed_gives_its_parser(tiny_config: Path, tmp_path: Pat
     assert (export.best.epoch, export.epochs, export.folder, export.written) == (1, 1, run / "model", True)
     assert snapshot(run / "checkpoints") == before and not list(run.rglob("*.tmp"))
     name, expected = best(run)
-    assert name == "best-0001.ckpt" and same(weights(run / "model"), expected)
+    assert name == "best-0001.ckpt" and equal(weights(run / "model"), expected)
     [parse] = Parser.from_pretrained(run).parse([["noun1", "verb2"]])
     assert len(parse.heads) == 2
 
@@ -120,24 +98,14 @@ def test_training_ends_with_its_best_epoch_whatever_was_exported(
     run = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
         rising(patch, *scores)
-        with pytest.MonkeyPatch.context() as stopped:
-            stop_in(stopped, 1)
-            with pytest.raises(KeyboardInterrupt):
-                train(load_config(tiny_config), quiet=True)
+        break_off(lambda: train(load_config(tiny_config), quiet=True), 1, 2, patch)
         assert export_model(RunDirectory(run)).best.epoch == 1
         early = snapshot(run / "model")
         train(load_config(tiny_config), resume=True, quiet=True)
     name, expected = best(run)
-    assert name == f"best-000{epoch}.ckpt" and same(weights(run / "model"), expected)
+    assert name == f"best-000{epoch}.ckpt" and equal(weights(run / "model"), expected)
     assert (snapshot(run / "model") == early) == (epoch == 1)
-    assert sorted(os.listdir(run)) == [
-        "checkpoints",
-        "config.yaml",
-        "metrics.csv",
-        "model",
-        "origin.json",
-        "tensorboard",
-    ]
+    assert {*os.listdir(run)} == {*["checkpoints", "config.yaml", "metrics.csv", "model", "origin.json", "tensorboard"]}
 
 
 def test_export_beside_training(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +124,7 @@ def test_export_beside_training(tiny_config: Path, tmp_path: Path, monkeypatch: 
         patch.setattr(RunDirectory, "write_state", write)
         alone = train(load_config(tiny_config, ["--output", str(tmp_path / "alone")]), quiet=True)
     assert exported == [1, 2, 2]
-    assert same(weights(disturbed), weights(alone))
+    assert equal(weights(disturbed), weights(alone))
 
 
 def test_best_weights_replaced_while_they_are_read(
@@ -164,10 +132,7 @@ def test_best_weights_replaced_while_they_are_read(
 ) -> None:
     """Between the state and the weights that it names, training completes a better epoch."""
     rising(monkeypatch, 0.1, 0.2, 0.3)
-    with pytest.MonkeyPatch.context() as stopped:
-        stop_in(stopped, 1)
-        with pytest.raises(KeyboardInterrupt):
-            train(load_config(tiny_config), quiet=True)
+    break_off(lambda: train(load_config(tiny_config), quiet=True), 1, 2, monkeypatch)
     read, read_first = RunDirectory.read_history, []
 
     def read_then_train(self: RunDirectory) -> object:
@@ -181,7 +146,7 @@ def test_best_weights_replaced_while_they_are_read(
     export = export_model(RunDirectory(tmp_path / "run"), tmp_path / "model")
     assert [record.epoch for record in read_first[0]] == [1]
     assert (export.best.epoch, export.epochs) == (3, 3)
-    assert same(weights(tmp_path / "model"), best(tmp_path / "run")[1])
+    assert equal(weights(tmp_path / "model"), best(tmp_path / "run")[1])
 
 
 def test_training_ends_while_an_older_model_is_exported(
@@ -189,10 +154,7 @@ def test_training_ends_while_an_older_model_is_exported(
 ) -> None:
     """The older model takes the place of the final one, and is at once replaced by that."""
     rising(monkeypatch, 0.1, 0.2, 0.3)
-    with pytest.MonkeyPatch.context() as stopped:
-        stop_in(stopped, 1)
-        with pytest.raises(KeyboardInterrupt):
-            train(load_config(tiny_config), quiet=True)
+    break_off(lambda: train(load_config(tiny_config), quiet=True), 1, 2, monkeypatch)
     save, saved = Parser.save_pretrained, []
 
     def train_then_save(self: Parser, directory: Path) -> None:
@@ -204,7 +166,7 @@ def test_training_ends_while_an_older_model_is_exported(
     monkeypatch.setattr(Parser, "save_pretrained", train_then_save)
     export = export_model(RunDirectory(tmp_path / "run"))
     assert len(saved) == 3 and export.best.epoch == 3
-    assert same(weights(tmp_path / "run" / "model"), best(tmp_path / "run")[1])
+    assert equal(weights(tmp_path / "run" / "model"), best(tmp_path / "run")[1])
 
 
 def test_a_failed_export_leaves_nothing_behind(copied: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:

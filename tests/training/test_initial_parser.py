@@ -7,18 +7,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.broken_runs import break_off
 from helpers.parsers import label_vectors
-from safetensors.torch import load_file
+from helpers.trained_runs import equal, weights
 
 from treeparse import Parser
-from treeparse.data.batches.steps import ShareOfStep
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.errors import TreeparseError
 from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
 from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.loop.fit import fit
 from treeparse.training.loop.initial_parser import initial_parser
 from treeparse.training.settings.config import DataConfig
 
@@ -117,14 +116,14 @@ def test_new_rows_are_those_of_a_new_parser(source: str) -> None:
         mask[tuple(map(slice, old.shape))] = False
         assert torch.equal(parser.state_dict()[name][mask], expected[name][mask])
     first, second = (started(source)[0].state_dict() for _ in range(2))
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert equal(first, second)
 
 
 def test_a_model_that_knows_everything(source: str) -> None:
     parser, remark = started(source, OLD)
     assert remark == f"starting from {source}: it knows all labels, words and characters of data.train"
     before = Parser.from_pretrained(source).state_dict()
-    assert all(torch.equal(weight, before[name]) for name, weight in parser.state_dict().items())
+    assert equal(parser.state_dict(), before)
 
 
 def test_rare_words_stay_unknown(source: str) -> None:
@@ -201,29 +200,10 @@ def test_a_resumed_run_ends_as_an_unbroken_one(
     assert f"labels new to the model: amod:new ({share} of the words); 1 new word, 3 new characters" in (
         capsys.readouterr().out
     )
-
-    def stopped(training: object, run: object, state: object, console: object) -> None:
-        from treeparse.training.loop.module import ParserModule
-
-        step = ParserModule.training_step
-
-        def stopping(self: ParserModule, share: ShareOfStep, number: int) -> None:
-            if self.current_epoch == 1:
-                raise KeyboardInterrupt
-            step(self, share, number)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(ParserModule, "training_step", stopping)
-            fit(training, run, state, console)  # type: ignore[arg-type]
-
     broken = load_config(tiny_config, [*options, str(tmp_path / "broken")])
-    with monkeypatch.context() as patch:
-        patch.setattr("treeparse.training.run.fit", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            train(broken, quiet=True)
+    break_off(lambda: train(broken, quiet=True), 1, 0, monkeypatch)
     resumed = train(broken, resume=True, quiet=True)
-    expected, found = (load_file(model / "model.safetensors") for model in (unbroken, resumed))
-    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert equal(weights(resumed), weights(unbroken))
     assert "amod:new" in Parser.from_pretrained(resumed).indexer.labels
 
 

@@ -1,13 +1,12 @@
 """A run killed by SIGKILL at any point ends, once resumed, as an unbroken one."""
 
-import csv
 import signal
 from pathlib import Path
 
 import pytest
 import torch
 from helpers.forked import Forks
-from safetensors.torch import load_file
+from helpers.trained_runs import Weights, equal, rows, weights
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from treeparse.training import load_config, train
@@ -17,10 +16,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 EPOCHS = 3
 
 
-def weights(run: Path) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """Those of the final model, and those after the last epoch."""
-    state = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
-    return load_file(run / "model" / "model.safetensors"), state["weights"]
+def last_weights(run: Path) -> Weights:
+    """The weights after the last epoch."""
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["weights"]
 
 
 @pytest.mark.parametrize(
@@ -53,11 +51,9 @@ def test_killed_and_resumed(
         epoch > completed for epoch in range(1, EPOCHS + 1)
     ]
 
-    unbroken = trained_config.parent / "run"
-    for found, expected in zip(weights(tmp_path / "run"), weights(unbroken), strict=True):
-        assert found.keys() == expected.keys()
-        assert all(torch.equal(found[name], expected[name]) for name in expected)
-    with (tmp_path / "run" / "metrics.csv").open(encoding="utf-8") as file:
-        assert [row["epoch"] for row in csv.DictReader(file)] == ["1", "2", "3"]
+    run, unbroken = tmp_path / "run", trained_config.parent / "run"
+    assert equal(weights(run / "model"), weights(unbroken / "model"))
+    assert equal(last_weights(run), last_weights(unbroken))
+    assert [row["epoch"] for row in rows(run)] == ["1", "2", "3"]
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
     assert [event.step for event in events.Scalars("loss")] == [1, 2, 3]

@@ -1,11 +1,11 @@
 """The configs of objectives beyond likelihood, each trained on the demo treebank as it ships, only smaller."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 import yaml
+from helpers.trained_runs import rows
 
 from treeparse.cli.main import main
 from treeparse.data import load_treebank
@@ -74,9 +74,8 @@ def trained(name: str, folder: Path, **options: object) -> Path:
 
 def columns_of(run: Path) -> dict[str, list[float]]:
     """What a run logged, by column."""
-    with (run / "metrics.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {name: [float(row[name]) for row in rows] for name in rows[0] if rows[0][name]}
+    logged = rows(run)
+    return {name: [float(row[name]) for row in logged] for name in logged[0] if logged[0][name]}
 
 
 def assert_learns(run: Path, *terms: str) -> None:

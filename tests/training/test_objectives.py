@@ -1,6 +1,5 @@
 """Objectives in training: of a user's own, with parameters that are learned, and several at once."""
 
-import csv
 import random
 import re
 import signal
@@ -10,7 +9,7 @@ import pytest
 import torch
 import yaml
 from helpers.forked import Forks
-from safetensors.torch import load_file
+from helpers.trained_runs import equal, rows, weights
 
 from treeparse import Parser, ProjectiveCRF
 from treeparse.errors import DataError, TreeparseError
@@ -47,8 +46,7 @@ def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_
     assert found["objective"].keys() == {"log_scale"}
     assert found["objective"]["log_scale"] != 0.5
     assert torch.equal(found["objective"]["log_scale"], expected["objective"]["log_scale"])
-    models = [load_file(tmp_path / name / "model" / "model.safetensors") for name in ("run", "unbroken")]
-    assert all(torch.equal(models[0][name], models[1][name]) for name in models[1])
+    assert equal(*(weights(tmp_path / name / "model") for name in ("run", "unbroken")))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +69,7 @@ def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_
                             "weight": 0.1,
                             "name": "sureness",
                         },
-                    ],
+                    ]
                 },
             },
             8,
@@ -82,12 +80,8 @@ def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_
 def test_shipped_objectives_train_a_parser(tiny_config: Path, objective: dict[str, object], epochs: int) -> None:
     options = ["--data.batch_words", "40", "--optimization.epochs", str(epochs), "--optimization.learning_rate", "0.02"]
     model = train(load_config(with_objective(tiny_config, objective), options), quiet=True)
-    header, *lines = (model.parent / "metrics.csv").read_text(encoding="utf-8").splitlines()
-    losses, uas = (
-        [float(line.split(",")[header.split(",").index(name)]) for line in lines] for name in ("loss", "dev_uas")
-    )
-    assert losses[-1] < losses[0] / 2
-    assert max(uas) > 0.8
+    losses, uas = ([float(row[name]) for row in rows(model.parent)] for name in ("loss", "dev_uas"))
+    assert losses[-1] < losses[0] / 2 and max(uas) > 0.8
 
 
 def test_a_gradient_of_the_objective_is_clipped_with_the_others(tiny_config: Path) -> None:
@@ -110,11 +104,11 @@ def test_objectives_add_up_with_weights(tiny_config: Path) -> None:
     before = (run / "metrics.csv").read_bytes()
     train(load_config(run / "config.yaml"), resume=True, quiet=True)
     assert (run / "metrics.csv").read_bytes() == before
-    rows = list(csv.DictReader(before.decode().splitlines()))
-    shown = [float(rows[-1][f"term/{name}"]) for name in ("TreeLikelihood", "HeadSelection")]
+    last = {name: float(value) for name, value in rows(run)[-1].items() if value}
+    shown = [last[f"term/{name}"] for name in ("TreeLikelihood", "HeadSelection")]
     # In the last epoch the ramp is nearly at its end.
-    assert float(rows[-1]["loss"]) == pytest.approx(sum(shown) / 2, rel=0.15)
-    assert float(rows[-1]["loss"]) != pytest.approx(sum(shown) / 2, rel=1e-6)
+    assert last["loss"] == pytest.approx(sum(shown) / 2, rel=0.15)
+    assert last["loss"] != pytest.approx(sum(shown) / 2, rel=1e-6)
 
 
 def hide_half_of_the_heads(path: Path) -> None:
@@ -138,15 +132,9 @@ def test_a_partly_annotated_treebank_trains_a_parser(tiny_config: Path, tmp_path
     with pytest.raises(DataError, match="has no head"):
         train(load_config(tiny_config, options), quiet=True)
     half = train(load_config(tiny_config, [*options, "--data.partial", "true"]), quiet=True)
-    scores = [best_dev_las(model.parent) for model in (whole, half)]
+    scores = [max(float(row["dev_las"] or 0) for row in rows(model.parent)) for model in (whole, half)]
     assert scores[0] > 0.8
     assert scores[1] > scores[0] - 0.1
-
-
-def best_dev_las(run: Path) -> float:
-    header, *lines = (run / "metrics.csv").read_text(encoding="utf-8").splitlines()
-    column = header.split(",").index("dev_las")
-    return max(float(line.split(",")[column]) for line in lines)
 
 
 def test_what_is_known_of_a_tree_must_be_part_of_one(tiny_config: Path, tmp_path: Path) -> None:

@@ -4,14 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from helpers.trained_runs import equal, weights
 
 from treeparse import Parser
 from treeparse.data import load_treebank
 from treeparse.metrics import attachment_scores
 from treeparse.training import load_config, run, train
-
-WEIGHTS = "model/model.safetensors"
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -21,9 +19,7 @@ def test_a_run_with_batches_made_ahead_has_the_same_bits(
     assert run.batches_ahead(torch.device("cuda")) > 0 == run.batches_ahead(torch.device("cpu"))
     monkeypatch.setattr(run, "batches_ahead", lambda device: 2)
     train(load_config(tiny_config), quiet=True)
-    found, expected = (load_file(path.parent / "run" / WEIGHTS) for path in (tiny_config, trained_config))
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(found[name], expected[name]) for name in found)
+    assert equal(*(weights(path.parent / "run" / "model") for path in (tiny_config, trained_config)))
 
 
 @pytest.mark.gpu

@@ -1,4 +1,3 @@
-import csv
 import math
 import os
 import re
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from helpers.trained_runs import equal, rows, weights
 
 from treeparse import Parser
 from treeparse.batch import Batch
@@ -27,19 +26,6 @@ from treeparse.training.loop.module import ParserModule, batch_seed
 
 def config(path: Path, **options: object) -> TrainConfig:
     return load_config(path, [f"--{key.replace('__', '.')}={value}" for key, value in options.items()])
-
-
-def model_weights(directory: Path) -> dict[str, torch.Tensor]:
-    return load_file(directory / "model.safetensors")
-
-
-def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-
-
-def rows(run: Path) -> list[dict[str, str]]:
-    with (run / "metrics.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 def test_a_run_ends_with_the_model_of_its_best_epoch(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,10 +45,10 @@ def test_a_run_ends_with_the_model_of_its_best_epoch(tiny_config: Path, capsys: 
 
 
 def test_the_seed_fixes_the_run(tiny_config: Path, tmp_path: Path) -> None:
-    first = model_weights(train(config(tiny_config), quiet=True))
+    first = weights(train(config(tiny_config), quiet=True))
     torch.rand(3)
-    again = model_weights(train(config(tiny_config, output=tmp_path / "again"), quiet=True))
-    other = model_weights(train(config(tiny_config, output=tmp_path / "other", seed=2), quiet=True))
+    again = weights(train(config(tiny_config, output=tmp_path / "again"), quiet=True))
+    other = weights(train(config(tiny_config, output=tmp_path / "other", seed=2), quiet=True))
     assert equal(first, again)
     assert not equal(first, other)
 
@@ -73,7 +59,7 @@ def test_workers_change_nothing(tiny_config: Path, tmp_path: Path) -> None:
     helped = train(
         config(tiny_config, output=tmp_path / "helped", data__workers=2, data__start_method="fork"), quiet=True
     )
-    assert equal(model_weights(alone), model_weights(helped))
+    assert equal(weights(alone), weights(helped))
 
 
 def test_flags_and_signal_handlers_come_back(tiny_config: Path) -> None:
@@ -97,14 +83,14 @@ def test_a_folder_with_a_run_is_not_touched(tiny_config: Path) -> None:
 
 def test_a_finished_run_says_so_and_mends_its_model(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = train(config(tiny_config), quiet=True)
-    before = model_weights(directory)
+    before = weights(directory)
     for path in directory.iterdir():
         path.unlink()
     directory.rmdir()
     (directory.parent / "metrics.csv").unlink()
     assert train(config(tiny_config), resume=True) == directory
     assert "finished" in capsys.readouterr().out
-    assert equal(model_weights(directory), before)
+    assert equal(weights(directory), before)
     assert [row["epoch"] for row in rows(directory.parent)] == ["1", "2", "3"]
 
 
@@ -127,7 +113,7 @@ def test_a_constant_rate_lets_the_budget_be_raised(tiny_config: Path, tmp_path: 
     model = train(longer, resume=True, quiet=True)
     assert [row["epoch"] for row in rows(tmp_path / "run")] == ["1", "2", "3", "4"], "5 steps an epoch"
     whole = train(config(tiny_config, output=tmp_path / "whole", optimization__epochs=4, **constant), quiet=True)
-    assert equal(model_weights(model), model_weights(whole))
+    assert equal(weights(model), weights(whole))
     again = config(tmp_path / "run/config.yaml")
     assert again.optimization.epochs == 4, "the run's own config has its new budget"
 
@@ -149,7 +135,7 @@ def test_without_a_dev_set_the_last_epoch_makes_the_model(
     assert "nothing is measured" in shown and "the model is that of epoch 3 of 3" in shown
     assert all(row["dev_las"] == row["dev_uas"] == row["dev_loss"] == "" for row in rows(directory.parent))
     state = torch.load(tmp_path / "run/checkpoints/last.ckpt", weights_only=True)
-    assert equal(model_weights(directory), state["weights"])
+    assert equal(weights(directory), state["weights"])
 
 
 def test_a_held_out_share_is_the_dev_set(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,23 +180,11 @@ def test_what_a_run_will_do_is_said(tiny_config: Path, capsys: pytest.CaptureFix
     assert re.search(r"40 sentences, 221 words: 20 steps, 4 epochs, about \d+ seconds", shown), shown
 
 
-def test_patience(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = ParserModule.record
-
-    def falling(self: ParserModule) -> object:
-        found = record(self)
-        return replace(found, dev_las=1 - found.epoch / 100)
-
-    monkeypatch.setattr(ParserModule, "record", falling)
-    directory = train(config(tiny_config, optimization__epochs=9, optimization__patience=2), quiet=True)
-    assert [row["epoch"] for row in rows(directory.parent)] == ["1", "2", "3"]
-
-
 def test_init_from(tiny_config: Path, tmp_path: Path) -> None:
     source = train(config(tiny_config), quiet=True)
     options = {"init_from": source, "optimization__epochs": 1, "optimization__learning_rate": 0}
     same = train(config(tiny_config, output=tmp_path / "same", **options), quiet=True)
-    assert equal(model_weights(source), model_weights(same))
+    assert equal(weights(source), weights(same))
     with pytest.raises(TreeparseError, match="do not fit the model"):
         train(config(tiny_config, output=tmp_path / "wide", model__arc_size=9, **options), quiet=True)
     assert not (tmp_path / "wide").exists()

@@ -1,17 +1,16 @@
 """Training on more than trees: unlabelled text beside them, several treebanks, or no tree at all."""
 
-import csv
 import json
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
 from helpers.forked import Forks
-from safetensors.torch import load_file
+from helpers.trained_runs import equal, rows, weights
 
 from treeparse import Parser
 from treeparse.batch import Batch
@@ -27,25 +26,16 @@ BOTH = {
     "init_args": {"terms": [{"objective": "treeparse.objectives.TreeLikelihood"}, ENTROPY]},
 }
 OF_TREES = {"class_path": "treeparse.objectives.TreeLikelihood"}
-OF_NONE = {
-    "class_path": "treeparse.objectives.WeightedSum",
-    "init_args": {
-        "terms": [
-            {"objective": "prior_objective.NextWord"},
-            {"objective": "treeparse.objectives.Entropy", "weight": 0.1},
-        ]
-    },
-}
+TURNS = {"mixing": "turns", "unlabelled_ratio": 2.5, "temperature": 3.0}
+NEXT_WORD = {"objective": "prior_objective.NextWord"}
+ENTROPY_OF_TREES = {"objective": "treeparse.objectives.Entropy", "weight": 0.1}
+OF_NONE = {"class_path": "treeparse.objectives.WeightedSum", "init_args": {"terms": [NEXT_WORD, ENTROPY_OF_TREES]}}
 
 
 @pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_objective(one_thread: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bits of one thread; and an objective of the tests can be imported."""
     monkeypatch.syspath_prepend(Path(__file__).parent)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def changed(path: Path, objective: object = None, **data: object) -> Path:
@@ -79,19 +69,7 @@ def without_trees(path: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def rows(run: Path) -> list[dict[str, str]]:
-    with (run / "metrics.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"mixing": "together", "unlabelled_ratio": 0.6},
-        {"mixing": "turns", "unlabelled_ratio": 2.5, "temperature": 3.0},
-    ],
-    ids=["together", "turns"],
-)
+@pytest.mark.parametrize("data", [{"unlabelled_ratio": 0.6}, TURNS], ids=["together", "turns"])
 def test_killed_and_resumed(tiny_config: Path, tmp_path: Path, data: dict[str, object], forks: Forks) -> None:
     if "temperature" in data:
         data = {**data, "train": two_treebanks(tmp_path)}
@@ -101,11 +79,8 @@ def test_killed_and_resumed(tiny_config: Path, tmp_path: Path, data: dict[str, o
     train(load_config(path), resume=True, quiet=True)
     train(load_config(path, ["--output", str(tmp_path / "whole")]), quiet=True)
     states = [torch.load(tmp_path / run / "checkpoints/last.ckpt", weights_only=True) for run in ("run", "whole")]
-    models = [load_file(tmp_path / run / "model" / "model.safetensors") for run in ("run", "whole")]
-    for found, expected in (models, [state["weights"] for state in states]):
-        assert found.keys() == expected.keys()
-        assert all(torch.equal(found[name], expected[name]) for name in expected)
-    assert states[0]["step"] == states[1]["step"]
+    assert equal(*(weights(tmp_path / run / "model") for run in ("run", "whole")))
+    assert equal(*(state["weights"] for state in states)) and states[0]["step"] == states[1]["step"]
     for found, expected in zip(rows(tmp_path / "run"), rows(tmp_path / "whole"), strict=True):
         assert {**found, "seconds": "", "words_per_second": ""} == {**expected, "seconds": "", "words_per_second": ""}
 
@@ -217,30 +192,26 @@ def test_a_model_goes_on_without_any_tree(tiny_config: Path, trained_config: Pat
     assert labels[0] == labels[1] and "nsubj" in labels[0]
 
 
+DEV = {"unlabelled": "dev.conllu"}
+EMPTY = {"unlabelled": "empty.txt"}
+
+
 @pytest.mark.parametrize(
     ("objective", "data", "message"),
     [
-        (BOTH, {"unlabelled": "none.txt"}, r"there is no file 'none\.txt'"),
-        (BOTH, {"unlabelled": "none-*.txt"}, r"no file matches 'none-\*\.txt'"),
-        (BOTH, {"unlabelled": []}, r"Unlabelled text needs at least one file\."),
-        (BOTH, {"unlabelled": "{folder}/empty.txt"}, r"empty\.txt: the file holds no sentence"),
-        (BOTH, {"unlabelled": "{folder}/empty.txt", "skip_invalid": True}, r"No sentence in \S*empty\.txt can be used"),
-        (
-            BOTH,
-            {"unlabelled": "{folder}/dev.conllu", "unlabelled_ratio": 0},
-            r"unlabelled_ratio must be more than 0 .*, got 0",
-        ),
-        (BOTH, {"unlabelled": "{folder}/dev.conllu", "unlabelled_ratio": 1e9}, "must be more than 0 and at most 1000"),
-        (
-            BOTH,
-            {"unlabelled": "{folder}/dev.conllu", "unlabelled_max_words": 0},
-            "_max_words must be at least 1, got 0",
-        ),
-        (BOTH, {"unlabelled": "{folder}/dev.conllu", "mixing": "apart"}, "together or turns"),
-        (BOTH, {}, r"The objective Entropy needs unlabelled sentences, but there are none: name files as"),
-        (OF_TREES, {"mixing": "turns"}, r"data\.mixing turns needs unlabelled text, but data\.unlabelled is null"),
-        (OF_TREES, {"unlabelled": "{folder}/dev.conllu"}, r"TreeLikelihood learns from trees alone, so that data\.unl"),
-        (OF_TREES, {"temperature": 2.0}, r"data\.temperature needs several treebanks, but data\.train names one"),
+        (BOTH, {"unlabelled": "none.txt"}, r"no file .*none\.txt"),
+        (BOTH, {"unlabelled": "none-*.txt"}, r"no file .*none-\*\.txt"),
+        (BOTH, {"unlabelled": []}, "at least one file"),
+        (BOTH, EMPTY, r"empty\.txt.* no sentence"),
+        (BOTH, EMPTY | {"skip_invalid": True}, r"No sentence .*empty\.txt"),
+        (BOTH, DEV | {"unlabelled_ratio": 0}, r"unlabelled_ratio must be more than 0 .* 0"),
+        (BOTH, DEV | {"unlabelled_ratio": 1e9}, "at most 1000"),
+        (BOTH, DEV | {"unlabelled_max_words": 0}, "unlabelled_max_words must be at least 1, got 0"),
+        (BOTH, DEV | {"mixing": "apart"}, "together or turns"),
+        (BOTH, {}, "Entropy needs unlabelled sentences.* name files"),
+        (OF_TREES, {"mixing": "turns"}, r"data\.mixing turns .*data\.unlabelled is null"),
+        (OF_TREES, DEV, r"TreeLikelihood learns from trees alone.* data\.unl"),
+        (OF_TREES, {"temperature": 2.0}, r"data\.temperature needs several treebanks.* data\.train names one"),
         (
             OF_TREES,
             {"temperature": 0, "train": ["a", "b"]},
@@ -248,12 +219,11 @@ def test_a_model_goes_on_without_any_tree(tiny_config: Path, trained_config: Pat
         ),
     ],
 )
-def test_messages(tiny_config: Path, tmp_path: Path, objective: object, data: dict[str, object], message: str) -> None:
+def test_faults_leave_no_run_behind(
+    tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: object, data: dict, message: str
+) -> None:
     (tmp_path / "empty.txt").write_text("\n", encoding="utf-8")
-    data = {
-        name: str(value).format(folder=tmp_path) if name == "unlabelled" and value else value
-        for name, value in data.items()
-    }
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(TreeparseError, match=message):
         train(load_config(changed(tiny_config, objective, **data)), quiet=True)
     assert not (tmp_path / "run").exists()
@@ -261,7 +231,5 @@ def test_messages(tiny_config: Path, tmp_path: Path, objective: object, data: di
 
 def test_an_objective_of_trees_without_any(tiny_config: Path, tmp_path: Path) -> None:
     without_trees(tmp_path / "train.conllu")
-    with pytest.raises(
-        TreeparseError, match=r"The objective TreeLikelihood learns from trees, but data\.train has none"
-    ):
+    with pytest.raises(TreeparseError, match=r"TreeLikelihood learns from trees, but data\.train has none"):
         train(load_config(changed(tiny_config, OF_TREES, partial=True)), quiet=True)

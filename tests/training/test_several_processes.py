@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from safetensors.torch import load_file
+from helpers.trained_runs import equal, weights
 from training.several_processes import losses_file, record_losses
 
 from treeparse.cli.main import main
@@ -94,10 +94,6 @@ def losses_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return losses
 
 
-def weights(run: Path) -> dict[str, torch.Tensor]:
-    return load_file(run / "model" / "model.safetensors")
-
-
 def test_two_processes_take_the_steps_of_one(configs: Configs, monkeypatch: pytest.MonkeyPatch) -> None:
     """With dropout and samples: their seeds are those of batches."""
     trainer = {"precision": "64-true", "device": "cpu"}
@@ -114,7 +110,7 @@ def test_two_processes_take_the_steps_of_one(configs: Configs, monkeypatch: pyte
             assert record.terms == pytest.approx(other.terms, rel=1e-9)
             assert record.dev_loss == pytest.approx(other.dev_loss, rel=1e-9)
             assert (record.dev_uas, record.dev_las, record.dev_tags) == (other.dev_uas, other.dev_las, other.dev_tags)
-        found, expected = weights(configs.folder / f"two {name}"), weights(configs.folder / f"alone {name}")
+        found, expected = (weights(configs.folder / f"{kind} {name}" / "model") for kind in ("two", "alone"))
         assert found.keys() == expected.keys()
         for key, values in found.items():
             torch.testing.assert_close(values, expected[key], rtol=1e-5, atol=1e-7)
@@ -137,8 +133,7 @@ def test_a_killed_process_ends_both_and_the_run_resumes_with_the_same_bits(confi
     assert run_two([broken], point="1.2") != 0
     assert len(RunDirectory(configs.folder / "broken").read_history()) == 1
     assert run_two([broken]) == 0
-    found, expected = weights(configs.folder / "broken"), weights(configs.folder / "unbroken")
-    assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in found)
+    assert equal(*(weights(configs.folder / name / "model") for name in ("broken", "unbroken")))
 
 
 def test_rounds_of_self_training(configs: Configs, monkeypatch: pytest.MonkeyPatch) -> None:

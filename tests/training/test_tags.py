@@ -1,20 +1,18 @@
 """Tags learned beside trees: a run's logs, its model and its resumption, and runs that start from another model."""
 
-import csv
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from helpers.broken_runs import break_off
+from helpers.trained_runs import equal, rows, weights
 
 from treeparse import Parser
-from treeparse.data.batches.steps import ShareOfStep
 from treeparse.data.conllu import load_treebank
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
 from treeparse.metrics import tag_scores
 from treeparse.training import load_config, train
-from treeparse.training.loop.module import ParserModule
 
 TAGS = ["--model.tags.upos", "1", "--model.tags.xpos=0.5", "--model.tags.feats=0.5"]
 SHORT = ["--optimization.epochs=2"]
@@ -45,11 +43,6 @@ def tagged(tiny_config: Path) -> Path:
     return tiny_config
 
 
-def rows(model: Path) -> list[dict[str, str]]:
-    with (model.parent / "metrics.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def test_tags_are_learned_and_logged(tagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--model.tags.feats=1", "--optimization.epochs=8", "--data.batch_words=40"]
     model = train(load_config(tagged, [*TAGS, *options]))
@@ -60,7 +53,7 @@ def test_tags_are_learned_and_logged(tagged: Path, capsys: pytest.CaptureFixture
         values = [value for s in gold for value in getattr(s, column)]
         majority = max(map(values.count, set(values))) / len(values)
         assert majority < 0.65 and scores[name] > majority + 0.3
-    history = rows(model)
+    history = rows(model.parent)
     best = max(history, key=lambda row: float(row["dev_las"]))
     assert {name: float(best[f"dev_{name}"]) for name in scores} == pytest.approx(scores)
     for row in history:
@@ -77,25 +70,12 @@ def test_tags_are_learned_and_logged(tagged: Path, capsys: pytest.CaptureFixture
 
 def test_a_resumed_run_ends_as_an_unbroken_one(tagged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unbroken = train(load_config(tagged, [*TAGS, *SHORT, "--output", str(tmp_path / "unbroken")]), quiet=True)
-    step = ParserModule.training_step
-
-    def stopping(self: ParserModule, share: ShareOfStep, number: int) -> None:
-        if self.current_epoch == 1:
-            raise RuntimeError("stopped")
-        step(self, share, number)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ParserModule, "training_step", stopping)
-        with pytest.raises(RuntimeError, match="stopped"):
-            train(load_config(tagged, [*TAGS, *SHORT]), quiet=True)
+    break_off(lambda: train(load_config(tagged, [*TAGS, *SHORT]), quiet=True), 1, 0, monkeypatch)
     resumed = train(load_config(tagged, [*TAGS, *SHORT]), resume=True, quiet=True)
-    expected, found = (load_file(model / "model.safetensors") for model in (unbroken, resumed))
-    assert "scorer.tags.columns.feats.weight" in expected
-    assert all(torch.equal(found[name], weights) for name, weights in expected.items())
+    assert "scorer.tags.columns.feats.weight" in weights(resumed) and equal(weights(resumed), weights(unbroken))
     kept = ("epoch", "loss", "dev_las", "dev_upos", "dev_ufeats", "term/UPOS")
-    assert [[row[name] for name in kept] for row in rows(resumed)] == [
-        [row[name] for name in kept] for row in rows(unbroken)
-    ]
+    found, expected = ([[row[name] for name in kept] for row in rows(run.parent)] for run in (resumed, unbroken))
+    assert found == expected
     with pytest.raises(TreeparseError, match=r"model\.tags\.upos was 1\.0 and is 2\.0"):
         train(load_config(tagged, [*TAGS, *SHORT, "--model.tags.upos=2"]), resume=True, quiet=True)
 

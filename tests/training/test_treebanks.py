@@ -21,18 +21,6 @@ def test_a_share_is_held_out_evenly(tmp_path: Path, tiny_config: Path) -> None:
         hold_out(sentences, 0.01)
 
 
-def test_what_is_measured_is_said(tiny_config: Path) -> None:
-    said: list[str] = []
-    config = load_config(tiny_config, ["--data.dev=null"])
-    found = load_treebanks(config, said.append)
-    assert (len(found.train), len(found.dev)) == (40, 0) and "the last epoch makes the model" in said.pop()
-    config = load_config(tiny_config, ["--data.dev=null", "--data.dev_share=0.2"])
-    found = load_treebanks(config, said.append)
-    assert (len(found.train), len(found.dev)) == (32, 8) and "8 of 40" in said.pop()
-    found = load_treebanks(load_config(tiny_config), said.append)
-    assert (len(found.train), len(found.dev)) == (40, 12) and not said
-
-
 def test_a_temperature_tells_treebanks_apart(tmp_path: Path, tiny_config: Path) -> None:
     said: list[str] = []
     both = [str(tmp_path / "train.conllu"), str(tmp_path / "dev.conllu")]
