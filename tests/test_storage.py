@@ -3,11 +3,10 @@
 import hashlib
 import json
 import os
-import random
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import torch
 from helpers.sentences import learnable_sentences
 from safetensors import safe_open
 from safetensors.torch import load, save_file
-from torch import Tensor, nn
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
@@ -51,12 +49,6 @@ def without_digests(folder: Path) -> Path:
     """The model, so that the readers after the check of digests are tried."""
     change_json(folder / "config.json", lambda config: config.pop("digests", None))
     return folder
-
-
-def change_weights(path: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
-    weights = load(path.read_bytes())  # not load_file: it maps the file that is about to be overwritten
-    change(weights)
-    save_file(weights, path)
 
 
 def refused(folder: Path) -> str:
@@ -111,36 +103,21 @@ def test_missing_file(folder: Path, name: str) -> None:
     assert f"is no model folder: it has no {name}" in refused(folder)
 
 
-def test_no_folder_at_all(tmp_path: Path) -> None:
-    assert refused(tmp_path / "nothing").startswith(f"There is no folder {tmp_path}/nothing: name the folder")
-
-
-def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
+def test_a_name_of_no_folder_is_told_from_one_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "notes").touch()
+    assert refused(tmp_path / "nothing").startswith(f"There is no folder {tmp_path}/nothing: name the folder")
     assert refused(tmp_path / "notes").startswith(f"{tmp_path}/notes is a file: name the folder of a model")
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("keep", [0, 5, 0.5, 0.99])
-def test_cut_file(folder: Path, name: str, keep: float) -> None:
+@pytest.mark.parametrize("share", [0, 0.99])
+def test_cut_file(folder: Path, name: str, share: float) -> None:
     data = (folder / name).read_bytes()
-    (folder / name).write_bytes(data[: keep if isinstance(keep, int) else int(keep * len(data))])
+    (folder / name).write_bytes(data[: int(share * len(data))])
     assert f"{name} is damaged" in refused(folder)
 
 
-@pytest.mark.parametrize("name", ["config.json", "vocabulary.json"])
-@pytest.mark.parametrize("data", [b"[1, 2]", b"null", b'{"a": "\xff"}'])
-def test_json_of_another_kind(folder: Path, name: str, data: bytes) -> None:
-    (folder / name).write_bytes(data)
-    assert f"{name} is damaged" in refused(folder)
-
-
-def test_weights_that_are_a_pickle(folder: Path) -> None:
-    torch.save(Parser.from_pretrained(folder).state_dict(), folder / "model.safetensors")
-    assert "model.safetensors is damaged" in refused(folder)
-
-
-@pytest.mark.parametrize("number", [None, 0, 99, "1"])
+@pytest.mark.parametrize("number", [None, 99])
 def test_a_folder_of_another_format_is_refused(folder: Path, number: object) -> None:
     """With the version that wrote it, to be installed."""
     change_json(folder / "config.json", lambda config: config.update(format=number, treeparse="9.8.7"))
@@ -153,11 +130,6 @@ def test_a_folder_names_the_version_that_wrote_it(folder: Path) -> None:
     assert (config["format"], config["treeparse"]) == (1, installed_version())
 
 
-def test_a_folder_without_a_header_is_refused(folder: Path) -> None:
-    change_json(folder / "config.json", lambda config: (config.pop("format"), config.pop("treeparse")))
-    assert "is of format null" in refused(folder)
-
-
 def test_a_config_of_other_settings_names_them(folder: Path) -> None:
     """A setting that is left out has no default: the folder says all that the model is."""
     change_json(folder / "config.json", lambda c: (c["encoder"].pop("recurrent_dropout"), c["encoder"].update(later=1)))
@@ -166,50 +138,29 @@ def test_a_config_of_other_settings_names_them(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "words"),
-    [
-        ("os.system", "must be the name of a subclass of treeparse.model.OwnEncoder"),
-        ("treeparse.Parser", "must be the name of a subclass of treeparse.model.OwnEncoder"),
-        ("treeparse.nn.BiLSTMEncoder", "must be the name of a subclass of treeparse.model.OwnEncoder"),
-        ("intruder.Encoder", "is not imported, and loading a model imports no code"),
-        ("Encoder", "is not imported, and loading a model imports no code"),
-        ("", "is not imported, and loading a model imports no code"),
-        ("x" * 10**5 + ".y", "is not imported, and loading a model imports no code"),
-        (7, "class_path must be of type str, got 7"),
-    ],
+    [("os.system", "a subclass of treeparse.model.OwnEncoder"), ("intruder.Encoder", "is not imported, and loading")],
 )
 def test_a_class_path_runs_no_code(
-    folder: Path, path: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, path: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "intruder.py").write_text("raise AssertionError('code of the folder runs')", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     encoder = {"class_path": path, "init_args": {"command": "touch intruded"}}
     change_json(folder / "config.json", lambda config: config.update(encoder=encoder))
-    problem = refused(folder)
-    assert words in problem and len(problem) < 700
-    assert "intruder" not in sys.modules
+    assert words in refused(folder) and "intruder" not in sys.modules
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda c: c.update(class_path="os.system"), "unknown: class_path"),
-        (lambda c: c["encoder"].update(init_args={}), "unknown: init_args"),
-        (lambda c: c.pop("arc_size"), "missing or unknown: arc_size"),
         (lambda c: c["encoder"].pop("layers"), "encoder does not fit BiLSTMConfig.*: layers"),
         (lambda c: c.update(encoder="big"), "encoder must be a mapping of settings, got 'big'"),
-        (lambda c: c["encoder"].update(hidden_size="big"), 'encoder, hidden_size must be of type int, got "big"'),
-        (lambda c: c["encoder"].update(hidden_size=8.5), "hidden_size must be of type int, got 8.5"),
-        (lambda c: c["encoder"].update(layers=True), "layers must be of type int, got true"),
-        (lambda c: c["encoder"].update(layers=None), "layers must be of type int, got null"),
-        (lambda c: c.update(single_root=1), "single_root must be of type bool, got 1"),
-        (lambda c: c.update(dropout="0.3"), 'dropout must be a finite number, got "0.3"'),
+        (lambda c: c["encoder"].update(layers=True), "encoder, layers must be of type int, got true"),
         (lambda c: c.update(dropout=float("nan")), "dropout must be a finite number, got NaN"),
-        (lambda c: c.update(dropout=[0.1]), r"dropout must be a finite number, got \[0.1\]"),
         (lambda c: c["encoder"].update(type="os.system"), 'type must be "bilstm" or "transformer", got "os.system"'),
         (lambda c: c["encoder"].update(tags=["lemma"]), 'tags must be "upos" or "xpos" or "feats", got "lemma"'),
-        (lambda c: c["encoder"].update(tags="upos"), 'tags must be of type list, got "upos"'),
         (lambda c: c["encoder"].update(char_widths=[3, "4"]), 'char_widths must be of type int, got "4"'),
-        (lambda c: c.update(arc_size=-8), "arc_size must be at least 1, got -8"),
+        (lambda c: c.update(arc_size=10**30), "arc_size must be at most 1000000000, got 10+"),
         (lambda c: c["encoder"].update(word_dropout=1), "encoder.word_dropout must be from 0 to less than 1, got 1"),
     ],
 )
@@ -218,79 +169,16 @@ def test_wrong_setting(folder: Path, change: Callable[[dict[str, Any]], object],
     assert re.search(words, refused(folder))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda v: v.clear(),
-        lambda v: v.update(labels=None),
-        lambda v: v["labels"]["items"].append([None, 1]),
-        lambda v: v["labels"]["items"].append([7, 1]),
-        lambda v: v["labels"]["items"].append(["x", "1"]),
-        lambda v: v["labels"]["items"].append(["x", True]),
-        lambda v: v["labels"]["items"].append(["x", -1]),
-        lambda v: v["features"]["words"]["items"].append([None, 1]),
-        lambda v: v["features"]["words"]["specials"].append(None),
-        lambda v: v["features"]["characters"]["specials"].pop(),
-        lambda v: v["features"]["characters"].update(unknown=None),
-        lambda v: v["features"]["tags"].update(lemma=v["features"]["tags"].pop("upos")),
-        *(
-            lambda v, label=label: v["labels"]["items"].append([label, 1])
-            for label in ("", "a\tb", "a\rb", "a\n", "\u2028", "a\x85b", "\ud800")
-        ),
-        lambda v: v["labels"].update(items=[["root"]]),
-        lambda v: v["labels"].update(items=[["root", 1], ["root", 1]]),
-        lambda v: v["features"].update(words=[]),
-        lambda v: v["features"]["words"].update(specials=[]),
-        lambda v: v["features"]["words"].update(unknown="?"),
-        lambda v: v["features"]["tags"].clear(),
-    ],
-)
-def test_vocabulary_of_another_kind(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    change_json(without_digests(folder) / "vocabulary.json", change)
-    assert re.search(r"vocabulary\.json (and config\.json|is damaged \(it holds .* surrogate pair\))", refused(folder))
+def test_a_vocabulary_of_another_kind_is_refused(folder: Path) -> None:
+    change_json(without_digests(folder) / "vocabulary.json", lambda vocabulary: vocabulary["features"].update(words=[]))
+    assert "vocabulary.json and config.json" in refused(folder)
 
 
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        (lambda w: w.pop("scorer.arcs.weight"), "scorer.arcs.weight"),
-        (lambda w: w.update(extra=torch.zeros(1)), "extra"),
-        (lambda w: w.update({"scorer.arcs.bias": torch.zeros(9)}), "scorer.arcs.bias"),
-        (lambda w: w.update({"scorer.arcs.bias": torch.zeros(8, 1)}), "scorer.arcs.bias"),
-        (lambda w: w.clear(), "..."),
-    ],
-)
-def test_weights_of_another_model(folder: Path, change: Callable[[dict[str, Tensor]], object], name: str) -> None:
-    change_weights(without_digests(folder) / "model.safetensors", change)
-    assert re.search(f"do not fit its config, see .*{re.escape(name)}", refused(folder))
-
-
-BIG = 10**9
-
-
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        (lambda c: c["encoder"].update(layers=BIG), "encoder.layers must be at most 1000, got 1000000000"),
-        (lambda c: c["encoder"].update(char_widths=[BIG]), "encoder.char_widths must be at most 1000, got 1000000000"),
-        (
-            lambda c: c["encoder"].update(char_widths=[3] * 10**5),
-            "the number of encoder.char_widths must be at most 32, got 100000",
-        ),
-        (lambda c: c.update(arc_size=10**30), "arc_size must be at most 1000000000, got 10+"),
-    ],
-)
-def test_a_setting_beyond_all_bounds_builds_nothing(
-    folder: Path, change: Callable[[dict[str, Any]], object], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nn.Linear, "__init__", fail_at_once)
-    change_json(folder / "config.json", change)
-    problem = refused(folder)
-    assert re.search(name, problem) and "0x" not in problem and len(problem) < 600
-
-
-def fail_at_once(*_: object, **__: object) -> None:
-    raise AssertionError("a part of the model was built")
+@pytest.mark.parametrize("name", ["scorer.arcs.weight", "extra"])
+def test_weights_of_another_model_are_named(folder: Path, name: str) -> None:
+    path = without_digests(folder) / "model.safetensors"
+    save_file({**load(path.read_bytes()), name: torch.zeros(1)}, path)
+    assert f"do not fit its config, see {name}" in refused(folder)
 
 
 def test_vocabulary_of_another_model(folder: Path) -> None:
@@ -312,19 +200,15 @@ def test_a_model_without_digests_loads(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FILES[1:])
-def test_flipped_bytes_are_found(folder: Path, name: str) -> None:
-    """Whatever they change: a weight in its tenth digit, or a character of a rare word."""
+def test_a_changed_byte_is_found(folder: Path, name: str) -> None:
+    """Whatever it changes: a weight in its tenth digit, or a character of a rare word."""
     data = bytearray((folder / name).read_bytes())
-    stream = random.Random(5)
-    for _ in range(10):
-        flipped = bytearray(data)
-        for place in stream.sample(range(len(data)), 50):
-            flipped[place] ^= 1 << stream.randrange(8)
-        (folder / name).write_bytes(flipped)
-        assert f"{name} is damaged (it is not the file that was saved" in refused(folder)
+    data[-9] ^= 1
+    (folder / name).write_bytes(data)
+    assert f"{name} is damaged (it is not the file that was saved" in refused(folder)
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o077, 0o027])
+@pytest.mark.parametrize("umask", [0o022, 0o077])
 def test_files_have_ordinary_permissions(tmp_path: Path, umask: int) -> None:
     torch.manual_seed(0)
     parser = Parser.build(CONFIG, TRAIN)
@@ -337,28 +221,6 @@ def test_files_have_ordinary_permissions(tmp_path: Path, umask: int) -> None:
     assert modes == dict.fromkeys(FILES, 0o666 & ~umask)
 
 
-def as_loop(path: Path) -> None:
-    path.unlink()
-    path.symlink_to(path.name)
-
-
-def as_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def as_pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-@pytest.mark.parametrize("change", [as_loop, as_folder, as_pipe])
-@pytest.mark.parametrize("name", FILES)
-def test_no_ordinary_file(folder: Path, name: str, change: Callable[[Path], None]) -> None:
-    change(folder / name)
-    assert f"is no model folder: it has no {name}" in refused(folder)
-
-
 def test_files_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
@@ -367,48 +229,16 @@ def test_files_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert "cannot be read: [Errno 13] Permission denied" in refused(folder)
 
 
-def edits(data: bytes, stream: random.Random) -> Iterator[bytes]:
-    """Bits flipped, pieces cut out, doubled and put in."""
-    for _ in range(9):
-        place, other = sorted(stream.sample(range(len(data)), 2))
-        yield data[:place] + bytes([data[place] ^ 1 << stream.randrange(8)]) + data[place + 1 :]
-        yield data[:place] + data[other:]
-        yield data[:other] + data[place:]
-        yield data[:place] + stream.choice([b"NaN", b"1e999", b"-1", b"9" * 5000, b"\x00"]) + data[place:]
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_tampered_file_is_refused_in_a_sentence_or_harmless(folder: Path, name: str) -> None:
-    """Without digests, so that the readers behind them are tried."""
-    expected = Parser.from_pretrained(folder)
-    path = without_digests(folder) / name
-    data = path.read_bytes()
-    for edit in edits(data, random.Random(name)):
-        path.write_bytes(edit)
-        try:
-            parser = Parser.from_pretrained(folder)
-        except TreeparseError:
-            continue
-        assert parser.state_dict().keys() == expected.state_dict().keys()
-        [parse] = parser.parse(TRAIN[:1])
-        assert len(parse.heads) == len(TRAIN[0])
-
-
-@pytest.mark.parametrize("name", ["model", "run/model"])
-@pytest.mark.parametrize("way", ["folder", "files", "write"])
+@pytest.mark.parametrize("read", [check_model_files, lambda path: check_model_folder(path, "model"), None])
 def test_whoever_reads_a_model_finds_the_folder_that_a_killed_writer_renamed(
-    folder: Path, tmp_path: Path, name: str, way: str
+    folder: Path, read: Callable[[Path], None] | None
 ) -> None:
-    path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
-    folder.rename(path.with_name(".model.old"))
-    if way == "folder":
-        assert model_folder(tmp_path / name.partition("/")[0]) == path
-    elif way == "files":
-        check_model_files(path)
+    folder.rename(folder.with_name(".model.old"))
+    if read is None:
+        assert model_folder(folder.parent) == folder
     else:
-        check_model_folder(path, "model")
-    assert Parser.from_pretrained(path).config == CONFIG
+        read(folder)
+    assert Parser.from_pretrained(folder).config == CONFIG
 
 
 def test_whoever_reads_a_reranker_finds_the_folder_that_a_killed_writer_renamed(folder: Path, tmp_path: Path) -> None:

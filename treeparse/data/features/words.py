@@ -185,22 +185,12 @@ class LexicalFeatures(Features):
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Return the features that ``to_json`` wrote."""
-        if odd := data["tags"].keys() - TAG_COLUMNS.keys():
-            raise TreeparseError(f"Tags must be from {', '.join(TAG_COLUMNS)}, got {', '.join(odd)}.")
         return cls(
-            _table(data["words"]),
-            _table(data["characters"], BEGIN, END),
-            {name: _table(table) for name, table in data["tags"].items()},
-            None if data["vectors"] is None else _table(data["vectors"]),
+            Vocabulary.from_json(data["words"]),
+            Vocabulary.from_json(data["characters"]),
+            {name: Vocabulary.from_json(table) for name, table in data["tags"].items()},
+            None if data["vectors"] is None else Vocabulary.from_json(data["vectors"]),
         )
-
-
-def _table(data: dict[str, Any], *more: str) -> Vocabulary:
-    """Return a vocabulary from plain data; raise unless it has the specials of all features, and ``more``."""
-    table = Vocabulary.from_json(data)
-    if table.specials != (PADDING, UNKNOWN, ROOT, *more) or table.unknown != UNKNOWN:
-        raise TreeparseError(f"A vocabulary has the specials {', '.join(table.specials)}, not those of a parser.")
-    return table
 
 
 def vector_vocabulary(words: Sequence[str]) -> Vocabulary:
