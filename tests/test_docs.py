@@ -4,25 +4,18 @@ import importlib
 import pydoc
 import re
 import sys
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
+from helpers.docstrings import block_after
 
 import treeparse
 from treeparse import objectives, trees
 from treeparse.data import load_treebank
 from treeparse.training import load_config, train
-
-
-def block_after(text: str | None, sentence: str) -> str:
-    """The indented block behind the paragraph that holds a sentence."""
-    found = re.search(re.escape(sentence) + r"[\s\S]*?::\n\n((?:(?: {4}.*)?\n)+)", f"{text}\n")
-    assert found, sentence
-    return textwrap.dedent(found[1])
 
 
 def lines_of(block: str) -> int:

@@ -1,9 +1,6 @@
 """Nothing that a command quotes from a file moves the cursor, turns text round or hides it."""
 
 import ast
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,47 +50,28 @@ def test_one_module_alone_writes() -> None:
                     assert ast.unparse(node.args[0]).startswith("terminal."), f"{path}:{node.lineno}"
 
 
-def faulty_conllu(folder: Path) -> list[str]:
-    path = folder / "faulty.conllu"
-    path.write_text(f"# sent_id = {ESCAPE}\n1\ta\t_\tX\t_\t_\t1\tdep\t_\t_\n\n", encoding="utf-8")
-    return ["check", str(path)]
+TREE = f"1\ta\t_\tX\t_\t_\t0\troot{ESCAPE}\t_\t_\n\n"
+# What the file ``{file}`` of a command holds.
+QUOTED = {
+    "check {file}": TREE.replace("\t0\t", "\t1\t").replace("1\ta", f"# sent_id = {ESCAPE}\n1\ta"),
+    "evaluate {file} {file} --by-label": TREE,
+    f"check no{ESCAPE}.conllu": "",
+    "train --config {file} --output run": '"\\x1b[2J\\u202ekey": 1\n',
+    f"check --{ESCAPE} {{file}}": "",
+}
 
 
-def label_in_a_table(folder: Path) -> list[str]:
-    path = folder / "gold.conllu"
-    path.write_text(f"1\ta\t_\tX\t_\t_\t0\troot{ESCAPE}\t_\t_\n\n", encoding="utf-8")
-    return ["evaluate", str(path), str(path), "--by-label"]
-
-
-def missing_file(folder: Path) -> list[str]:
-    return ["check", str(folder / f"{ESCAPE}.conllu")]
-
-
-def config_key(folder: Path) -> list[str]:
-    path = folder / "run.yaml"
-    path.write_text('"\\x1b[2J\\u202ekey": 1\n', encoding="utf-8")
-    return ["train", "--config", str(path), "--output", str(folder / "run")]
-
-
-def unknown_option(folder: Path) -> list[str]:
-    return ["check", f"--{ESCAPE}", str(folder)]
-
-
-@pytest.mark.parametrize("command", [faulty_conllu, label_in_a_table, missing_file, config_key, unknown_option])
+@pytest.mark.parametrize("command", QUOTED)
 def test_commands_quote_nothing_raw(
-    command: Callable[[Path], list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text(QUOTED[command], encoding="utf-8")
     try:
-        main(command(tmp_path))
+        main(command.format(file="file").split(" "))
     except SystemExit as stop:
         assert stop.code == 2
     out, err = capfd.readouterr()
     assert r"\x1b" in out + err
     assert not {*out, *err} & {*ESCAPE} - {*map(chr, range(32, 127))}
     assert all(len(each) <= terminal.LONGEST for each in err.splitlines())
-
-
-def test_nothing_is_imported_by_it() -> None:
-    code = "import sys, treeparse.terminal; print({'torch', 'tqdm'} & {*sys.modules})"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert shown == "set()\n"

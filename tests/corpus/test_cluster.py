@@ -86,9 +86,8 @@ def test_a_faulty_file_leaves_the_others(folder: Path, base: str) -> None:
     *whole, failed = parse_files(folder, requested(base))
     assert all(isinstance(result, FinishedFile) for result in whole)
     assert isinstance(failed, FailedFile)
-    assert failed.problem == f"{base or f'{folder}/'}in/deeper/c.conllu:31: a line must have 10 columns, got 2: " + (
-        "separate them by single tabs"
-    )
+    problem = f"{base or f'{folder}/'}in/deeper/c.conllu:31: a line must have 10 columns, got 2"
+    assert failed.problem.startswith(problem)
 
 
 @pytest.mark.parametrize(

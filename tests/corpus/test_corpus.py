@@ -1,10 +1,10 @@
 """Corpora as library calls: the same files as the commands write, parts handed out one by one, a writer in one file."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,21 +126,14 @@ def test_a_faulty_input_leaves_complete_outputs_alone(parser: Parser, folder: Pa
             self.said.append(("done", done, count))
 
     observer = Observer()
-    with pytest.raises(
-        TreeparseError, match=re.escape("b.conllu:28: sentence bad: a line must have 10 columns, got 3")
-    ):
+    with pytest.raises(TreeparseError, match=r"b\.conllu:28: sentence bad: a line must have 10 columns, got 3"):
         parse_corpus(parser, CorpusRequest(["*.conllu"], output="out/"), observer=observer)
     assert set(files_in(folder / "out")) == {"a.conllu"}
     files = [conllu(*SENTENCES), conllu(*SENTENCES[::-1])]
     counts = len(SENTENCES), sum(map(len, SENTENCES)), sum(len(text.encode()) for text in files) / 2
     assert observer.parsed.tolist() == [2 * count for count in counts]
     size = sum((folder / name).stat().st_size for name in ("a.conllu", "b.conllu"))
-    assert observer.said == [
-        ("size", size),
-        (1, 2),
-        (2, 2),
-        ("done", 1, 2),
-    ]
+    assert observer.said == [("size", size), (1, 2), (2, 2), ("done", 1, 2)]
     again = CorpusRequest(["*.conllu"], output="out/", skip_existing=True, skip_invalid=True)
     assert parse_corpus(parser, again).existing_outputs == 1
 
@@ -154,19 +147,20 @@ def test_no_output_replaces_an_input(parser: Parser, folder: Path) -> None:
     assert files_in(folder) != before
 
 
-def test_requests_that_contradict_themselves_are_refused() -> None:
-    with pytest.raises(TreeparseError, match="A tokenizer splits raw text, but the format is conllu"):
-        CorpusRequest(["a.conllu"], tokenizer="spacy:en")
-    with pytest.raises(TreeparseError, match="read heads of CoNLL-U, but --format is text"):
-        CorpusRequest(["a.txt"], trees=TreeRequest(within=True), format="text")
-    with pytest.raises(TreeparseError, match="The output format jsonl has no tags and no sets of heads"):
-        CorpusRequest(["a.conllu"], output_format="jsonl", tags=True).writer()
-    with pytest.raises(
-        TreeparseError, match=r"Unknown output format 'json'\. Formats: conllu, jsonl, .*; did you mean jsonl"
-    ):
-        CorpusRequest(["a.conllu"], output_format="json").writer()
-    with pytest.raises(TreeparseError, match=r"a subclass of treeparse\.corpus\.Writer, got json\.loads"):
-        CorpusRequest(["a.conllu"], output_format="json.loads").writer()
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"tokenizer": "spacy:en"}, "A tokenizer splits raw text, but the format is conllu"),
+        ({"trees": TreeRequest(within=True), "format": "text"}, "read heads of CoNLL-U, but --format is text"),
+        ({"trees": TreeRequest(keep_heads=True), "format": "jsonl"}, "--format is jsonl"),
+        ({"output_format": "jsonl", "tags": True}, "The output format jsonl has no tags and no sets of heads"),
+        ({"output_format": "json"}, r"Unknown output format 'json'\. Formats: conllu, jsonl, .*; did you mean jsonl"),
+        ({"output_format": "json.loads"}, r"a subclass of treeparse\.corpus\.Writer, got json\.loads"),
+    ],
+)
+def test_requests_that_contradict_themselves_are_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(TreeparseError, match=problem):
+        CorpusRequest(["a.conllu"], **options).writer()
 
 
 def test_a_writer_of_a_user_is_one_file(parser: Parser, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from treeparse.corpus.writers.conllu import ConlluWriter
 from treeparse.data.conllu import read_conllu
 from treeparse.data.nbest.files import read_nbest
 from treeparse.data.shards import Shard
-from treeparse.errors import DataError, TreeparseError
+from treeparse.errors import DataError
 from treeparse.model import Parser
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -117,11 +117,6 @@ def test_a_faulty_document_is_named(parser: Parser, folder: Path, line: str, pro
     assert (fault["file"], fault["line"]) == ("in.jsonl", 2) and re.search(problem, fault["problem"])
 
 
-def test_what_is_not_read_of_a_document_may_be_faulty(parser: Parser, folder: Path) -> None:
-    Path("in.jsonl").write_text('{"text": "w1", "title": "a \\ud800 b"}\n', encoding="utf-8")
-    assert parse_corpus(parser, CorpusRequest(["in.jsonl"], "out.conllu")).sentences == 1
-
-
 @pytest.mark.parametrize("value", [None, True, 1.5, " ", ["a"]])
 def test_an_id_that_is_none_is_named(parser: Parser, folder: Path, value: Any) -> None:
     Path("in.jsonl").write_text(json.dumps({"text": "w1", "id": value}) + "\n", encoding="utf-8")
@@ -133,17 +128,12 @@ def test_a_faulty_table_is_named(parser: Parser, arrow: Any) -> None:
     with pytest.raises(DataError, match=r"in\.parquet: the file has no column 'body': .*--text-column \(text, id, n\)"):
         parse_corpus(parser, CorpusRequest(["in.parquet"], "out.conllu", text_column="body"))
     data = Path("in.parquet").read_bytes()
-    for content in (data[:-20], data[:4] + bytes(len(data) - 30) + data[-26:], b"", b"no table"):
+    for content in (data[:-20], b"", b"no table"):
         Path("in.parquet").write_bytes(content)
         with pytest.raises(DataError, match=r"in\.parquet: this is no whole Parquet file"):
             parse_corpus(parser, CorpusRequest(["in.parquet"], "out.conllu"))
     with pytest.raises(DataError, match="read from its end"):
         parse_corpus(parser, CorpusRequest(["-"], "out.conllu", format="parquet"))
-
-
-def test_heads_of_documents_cannot_be_kept() -> None:
-    with pytest.raises(TreeparseError, match="--format is jsonl"):
-        CorpusRequest(["in.jsonl"], trees=TreeRequest(keep_heads=True))
 
 
 @pytest.mark.parametrize("trees", [TreeRequest(probabilities=True), TreeRequest("kbest", 3)], ids=["parse", "kbest"])
@@ -177,9 +167,8 @@ def test_two_processes_write_the_bytes_of_one(arrow: Any, monkeypatch: pytest.Mo
         else:
             parse_with_jobs(load, request, list_parts(request), jobs)
     assert Path("1.parquet").read_bytes() == Path("2.parquet").read_bytes()
-    assert (
-        arrow.parquet.ParquetFile("1.parquet").num_row_groups == (len(arrow.parquet.read_table("1.parquet")) + 2) // 3
-    )
+    written = arrow.parquet.ParquetFile("1.parquet")
+    assert written.num_row_groups == (written.metadata.num_rows + 2) // 3
     faults = Path("faults-1.jsonl").read_bytes()
     assert faults == Path("faults-2.jsonl").read_bytes() and faults.count(b"\n") == 40
 
@@ -197,11 +186,8 @@ def test_a_list_of_faults_for_each_output(parser: Parser, folder: Path) -> None:
     assert sorted(path.name for path in Path("faults").iterdir()) == ["a.faults.jsonl", "b.faults.jsonl"]
     assert Path("faults/a.faults.jsonl").read_bytes() == b""
     faults = [*map(json.loads, Path("faults/b.faults.jsonl").read_text(encoding="utf-8").splitlines())]
-    assert [(fault["file"], fault["line"], fault.get("sent_id")) for fault in faults] == [
-        ("b.conllu", 3, None),
-        ("b.conllu", 5, "long"),
-        ("b.conllu", 13, "unfit"),
-    ]
+    assert {fault["file"] for fault in faults} == {"b.conllu"}
+    assert [(fault["line"], fault.get("sent_id")) for fault in faults] == [(3, None), (5, "long"), (13, "unfit")]
     assert "it has 6 words, and at most 5 are parsed" in faults[1]["problem"]
     assert len([*read_conllu("out/b.conllu", single_root=False)]) == 2
 

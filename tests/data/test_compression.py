@@ -6,6 +6,7 @@ import lzma
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,16 +22,13 @@ NAMES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 LINES = "".join(f"{number} é\r\n" for number in range(50_000)).encode()
 
 
+def library(suffix: str) -> Any:
+    """The library of a format; a test of Zstandard is skipped without it."""
+    return {".gz": gzip, ".bz2": bz2, ".xz": lzma}.get(suffix) or pytest.importorskip(ZSTD)
+
+
 def compress(data: bytes, suffix: str) -> bytes:
-    if suffix == ".zst":
-        return pytest.importorskip(ZSTD).compress(data)
-    return {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[suffix](data)
-
-
-def decompress(data: bytes, suffix: str) -> bytes:
-    if suffix == ".zst":
-        return pytest.importorskip(ZSTD).decompress(data)
-    return {".gz": gzip.decompress, ".bz2": bz2.decompress, ".xz": lzma.decompress}[suffix](data)
+    return library(suffix).compress(data)
 
 
 def written(folder: Path, suffix: str, data: bytes) -> Path:
@@ -60,12 +58,11 @@ def test_joined_files_are_read_to_the_end(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_an_output_is_compressed_as_its_name_says_and_the_same_every_time(tmp_path: Path, suffix: str) -> None:
-    paths = [tmp_path / f"{name}{suffix}" for name in "ab"]
-    compress(b"", suffix)  # skips without the library
+    paths, module = [tmp_path / f"{name}{suffix}" for name in "ab"], library(suffix)
     for path in paths:
         atomic_write(path, LINES)
     packed = paths[0].read_bytes()
-    assert len(packed) < len(LINES) / 2 and decompress(packed, suffix) == LINES
+    assert len(packed) < len(LINES) / 2 and module.decompress(packed) == LINES
     assert packed == paths[1].read_bytes()
 
 

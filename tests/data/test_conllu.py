@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import conllu
 import pytest
 
-from treeparse.data.conllu import ConlluSentence, load_treebank, read_conllu, write_conllu
+from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
 from treeparse.data.files import MAX_LINE
 from treeparse.data.text.tokenised import read_text
 from treeparse.errors import DataError
@@ -209,12 +209,6 @@ def test_line_that_never_ends_is_named(tmp_path, read, start):
     path.write_bytes(start.encode() + bytes(MAX_LINE + 1))
     with pytest.raises(DataError, match=r"zeros:3: a line must be at most 8 MiB long; is this a text file\?"):
         list(read(path))
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device that never ends")
-def test_device_that_never_ends_is_left_soon():
-    with pytest.raises(DataError, match=r"^/dev/zero:1: a line must be at most 8 MiB long; is this a text file\?"):
-        load_treebank(["/dev/zero"])
 
 
 @pytest.mark.parametrize("line", [b"1\tx\n", b"\n", b"# c\n"])

@@ -1,6 +1,5 @@
 import gzip
 import io
-import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,14 +27,6 @@ def test_reads_standard_input_and_leaves_it_open(monkeypatch):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
     assert read("-") == b"a\r\n"
     assert not stdin.closed
-
-
-@pytest.mark.parametrize("damage", [lambda data: data[:-6], lambda data: b"no gzip" + data, lambda data: data[:12] * 2])
-def test_damaged_gzip_file_is_named(tmp_path, damage):
-    path = tmp_path / "damaged.gz"
-    path.write_bytes(damage(gzip.compress(os.urandom(100))))
-    with pytest.raises(DataError, match=r"damaged\.gz: this is no whole gzip file"):
-        read(path)
 
 
 def test_expands_globs_in_order_and_variables(tmp_path, monkeypatch):
@@ -91,15 +82,11 @@ def test_lines_come_with_their_numbers_and_ends():
     assert list(numbered_lines(stream, "file", limit=99)) == expected
 
 
-@pytest.mark.parametrize("limit", [2**20, MAX_LINE])
-def test_line_that_never_ends_is_left_soon(limit):
+def test_line_that_never_ends_is_left_soon():
     source = EndlessLine()
-    stream = io.BufferedReader(source)
-    with pytest.raises(
-        DataError, match=f"^zeros:1: a line must be at most {limit >> 20} MiB long; is this a text file"
-    ):
-        list(numbered_lines(stream, "zeros", limit=limit))
-    assert source.taken < limit + 2**20
+    with pytest.raises(DataError, match=r"^zeros:1: a line must be at most 8 MiB long; is this a text file"):
+        list(numbered_lines(io.BufferedReader(source), "zeros", limit=MAX_LINE))
+    assert source.taken < MAX_LINE + 2**20
 
 
 def test_longest_line_is_read():

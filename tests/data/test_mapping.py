@@ -1,6 +1,7 @@
 """Sentences in all the forms in which users have them."""
 
 from collections import UserDict
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -29,12 +30,8 @@ def test_lists_of_words_sentences_and_conllu_sentences(tmp_path) -> None:
     (tmp_path / "a.conllu").write_text(TEXT, encoding="utf-8")
     [read] = read_conllu(tmp_path / "a.conllu")
     words = Sentence(("They", "saw"), heads=(2, 0), labels=("nsubj", "root"))
-    assert as_sentences([["They", "saw"], words, read, ("a",)]) == [
-        Sentence(("They", "saw")),
-        words,
-        read.words,
-        Sentence(("a",)),
-    ]
+    expected = [Sentence(("They", "saw")), words, read.words, Sentence(("a",))]
+    assert as_sentences([["They", "saw"], words, read, ("a",)]) == expected
     assert as_sentences(iter([["a"]])) == [Sentence(("a",))]
     assert as_sentences([]) == []
 
@@ -44,13 +41,7 @@ def test_token_lists_of_the_conllu_library(tmp_path) -> None:
     [read] = read_conllu(tmp_path / "a.conllu")
     [tokens] = conllu.parse(TEXT)
     found = as_sentence(tokens)
-    assert (found.forms, found.upos, found.xpos, found.feats) == (
-        read.words.forms,
-        read.words.upos,
-        read.words.xpos,
-        read.words.feats,
-    )
-    assert found.heads is None and found.labels is None
+    assert found == replace(read.words, heads=None, labels=None)
     assert as_sentence([{"id": 1, "form": "a"}]) == Sentence(("a",))
 
 
@@ -85,36 +76,19 @@ def test_columns_of_rows_that_are_no_tags() -> None:
 @pytest.mark.parametrize(
     ("sentences", "problem"),
     [
-        (
-            ["They", "saw"],
-            r"Sentence 0 \(counted from 0\) must be a list of words, got a string, 'They': give a list of lists",
-        ),
-        ([["a"], "saw it"], r"Sentence 1 \(counted from 0\) must be a list of words, got a string, 'saw it'"),
+        (["They", "saw"], r"Sentence 0 .* must be a list of words, got a string, 'They': give a list of lists"),
         ("They saw", "Sentences must be a list of sentences, got one sentence"),
         (Sentence(("They", "saw")), "Sentences must be a list of sentences, got one sentence"),
         ([[]], r"Sentence 0 \(counted from 0\) has no words"),
         ([["a"], [1, 2]], r"The words of sentence 1 \(counted from 0\) must be strings, got 1"),
-        ([["a", None]], r"must be strings, got None"),
         ([["a"], None], r"Sentence 1 \(counted from 0\) must be a list of words, got None"),
-        ([3], r"Sentence 0 \(counted from 0\) must be a list of words, got 3"),
         ([{"text": "They saw", "id": 1}], r"Sentence 0 .* a mapping with the keys 'text', 'id': .* 'tokens' or 'form'"),
-        (
-            [["a"], {"id": 1, "form": "They"}],
-            r"Sentence 1 .* a mapping with the keys 'id', 'form': .* put the tokens of a sentence into a list",
-        ),
+        ([["a"], {"id": 1, "form": "They"}], r"Sentence 1 .* 'id', 'form': .* put the tokens of a sentence into a"),
         ([{"tokens": None}], r"Sentence 0 .* is a mapping"),
-        ([{"tokens": {"a", "b"}}], r"Sentence 0 .* is a mapping"),
-        ([{"tokens": []}], r"Sentence 0 \(counted from 0\) has no words"),
-        ([{"tokens": ["a", 1]}], r"The words of sentence 0 \(counted from 0\) must be strings, got 1"),
         ([["a"], {"They", "saw"}], r"Sentence 1 \(counted from 0\) must be a list .*, got a set, which has no order"),
-        ([frozenset("ab")], r"Sentence 0 \(counted from 0\) must be a list of words, got a set"),
-        ([{"a": 1}.keys()], r"Sentence 0 \(counted from 0\) must be a list of words, got a set"),
         ({("They", "saw"), ("a",)}, "got a set, which has no order"),
         ({"tokens": [["a"], ["b"]], "head": []}, r"a mapping with the keys 'tokens', 'head': .* rows\['tokens'\]"),
-        (
-            [[{"id": 1, "form": "a"}, {"id": 2, "text": "b"}]],
-            r"tokens of sentence 0 .* must have the keys 'id' and 'form', got one with 'id', 'text'",
-        ),
+        ([[{"id": 1, "form": "a"}, {"id": 2, "text": "b"}]], "tokens of sentence 0 .* keys 'id' and 'form', got one"),
         ([[{"id": "1", "form": "a"}]], r"Sentence 0 .* has no words: the 'id' of a word must be an integer"),
     ],
 )

@@ -1,5 +1,4 @@
 import errno
-import gzip
 import io
 import os
 import stat
@@ -46,16 +45,6 @@ def test_exception_leaves_the_old_file_and_nothing_else(tmp_path, name, error):
     assert os.listdir(tmp_path) == [name]
 
 
-def test_failed_rename_leaves_nothing_behind(tmp_path, monkeypatch):
-    def fail(source, target):
-        raise OSError("disk on fire")
-
-    monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="disk on fire"):
-        atomic_write(tmp_path / "out", b"new")
-    assert os.listdir(tmp_path) == []
-
-
 def test_new_file_obeys_the_umask_and_a_replaced_one_keeps_its_permissions(tmp_path):
     new, old = tmp_path / "new", tmp_path / "old"
     old.write_bytes(b"old")
@@ -80,13 +69,9 @@ def test_writes_through_a_symbolic_link(tmp_path):
     assert target.read_bytes() == b"new"
 
 
-def test_gzip_output_is_the_same_every_time_and_names_no_file(tmp_path):
-    first, second = tmp_path / "a.gz", tmp_path / "b.gz"
-    atomic_write(first, "text\n" * 1000)
-    atomic_write(second, "text\n" * 1000)
-    assert first.read_bytes() == second.read_bytes()
-    assert first.read_bytes()[3:8] == bytes(5)  # no flags (no name), modification time 0
-    assert gzip.decompress(first.read_bytes()) == b"text\n" * 1000
+def test_gzip_output_names_no_file_and_no_time(tmp_path):
+    atomic_write(tmp_path / "a.gz", "text")
+    assert (tmp_path / "a.gz").read_bytes()[3:8] == bytes(5)  # no flags (no name), modification time 0
 
 
 def test_standard_output_is_flushed_write_by_write(monkeypatch):
@@ -104,14 +89,10 @@ def test_device_is_written_and_not_replaced():
     assert not os.path.isfile("/dev/null")
 
 
-def test_folder_as_output_is_refused(tmp_path):
-    with pytest.raises(TreeparseError, match="it is a folder"):
-        atomic_write(tmp_path, b"x")
-
-
-def test_missing_folder_of_an_output_is_named(tmp_path):
-    with pytest.raises(TreeparseError, match=r"the folder .*missing does not exist"):
-        atomic_write(tmp_path / "missing" / "out", b"x")
+def test_outputs_that_cannot_be_are_refused(tmp_path):
+    for path, problem in ((tmp_path, "it is a folder"), (tmp_path / "no" / "out", "the folder .*no does not exist")):
+        with pytest.raises(TreeparseError, match=problem):
+            atomic_write(path, b"x")
 
 
 def test_system_that_opens_no_folders_and_has_no_fchmod(tmp_path, monkeypatch):
@@ -150,12 +131,13 @@ def test_folder_that_cannot_be_synced(tmp_path, monkeypatch, code, written):
         atomic_write(tmp_path / "file", b"x")
 
 
-def test_failed_sync_of_a_file_leaves_the_old_one(tmp_path, monkeypatch):
-    def fail(descriptor):
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch, step):
+    def fail(*_):
         raise OSError(errno.EIO, "Input/output error")
 
     (tmp_path / "file").write_bytes(b"old")
-    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(os, step, fail)
     with pytest.raises(OSError, match="Input/output"):
         atomic_write(tmp_path / "file", b"x")
     assert os.listdir(tmp_path) == ["file"]

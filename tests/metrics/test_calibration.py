@@ -77,7 +77,6 @@ def figures(found: Calibration) -> tuple[float, float, float]:
     [
         ([], [], "of every word"),
         ([0.5], [True, False], "of every word"),
-        ([1.5], [True], "from 0 to 1"),
         ([np.nan], [True], "from 0 to 1"),
     ],
 )

@@ -79,11 +79,6 @@ def test_unknown_heads_are_no_arcs_of_the_system() -> None:
 def test_heads_by_the_depth_of_the_word() -> None:
     chain = Sentence(tuple("abcdefgh"), heads=(0, 1, 2, 3, 4, 5, 6, -1), labels=("x",) * 8)
     system = Sentence(tuple("abcdefgh"), heads=(0, 1, 1, 3, 4, 5, 5, 1), labels=("x",) * 8)
-    assert depth_scores([chain], [system]) == {
-        "1": DepthScore(1, 1),
-        "2": DepthScore(1, 1),
-        "3": DepthScore(1, 0),
-        "4": DepthScore(1, 1),
-        "5": DepthScore(1, 1),
-        "6+": DepthScore(2, 1),  # the last word's head is unknown
-    }
+    right, wrong = DepthScore(1, 1), DepthScore(1, 0)
+    expected = {"1": right, "2": right, "3": wrong, "4": right, "5": right}
+    assert depth_scores([chain], [system]) == expected | {"6+": DepthScore(2, 1)}  # the last word's head is unknown

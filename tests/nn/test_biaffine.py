@@ -51,25 +51,24 @@ def test_gradients() -> None:
     assert torch.autograd.gradcheck(lambda h, d: labels(h[0], d[0]), (heads, dependents))
 
 
-def test_labels_of_no_arc() -> None:
-    assert LabelBiaffine(4, 6)(torch.zeros(0, 4), torch.zeros(0, 4)).shape == (0, 6)
+def label_vectors(*shape: int) -> LabelVectors:
+    """Random vectors ``(B, n, size)`` of heads and dependents, with a random scorer of five labels."""
+    biaffine = LabelBiaffine(shape[-1], 5)
+    randomise(biaffine)
+    heads, dependents = torch.randn(2, *shape, dtype=torch.float64)
+    return LabelVectors(heads, dependents, biaffine)
 
 
 def test_labels_are_scored_for_the_chosen_arcs_in_order() -> None:
-    biaffine = LabelBiaffine(3, 5)
-    randomise(biaffine)
-    label_heads, label_dependents = torch.randn(2, 2, 4, 3, dtype=torch.float64)
-    vectors = LabelVectors(label_heads, label_dependents, biaffine)
+    vectors = label_vectors(2, 4, 3)
     arcs = [(0, 2, 1), (0, 0, 2), (0, 1, 3), (1, 0, 1), (1, 1, 2)]
-    expected = torch.cat([biaffine(label_heads[b, None, h], label_dependents[b, None, d]) for b, h, d in arcs])
+    pairs = [(vectors.heads[b, None, h], vectors.dependents[b, None, d]) for b, h, d in arcs]
+    expected = torch.cat([vectors.biaffine(*pair) for pair in pairs])
     torch.testing.assert_close(vectors.scores_at(*torch.tensor(arcs).T), expected)
 
 
 def test_scores_of_pairs_are_those_of_arcs() -> None:
-    biaffine = LabelBiaffine(3, 5)
-    randomise(biaffine)
-    label_heads, label_dependents = torch.randn(2, 2, 4, 3, dtype=torch.float64)
-    vectors = LabelVectors(label_heads, label_dependents, biaffine)
+    vectors = label_vectors(2, 4, 3)
     item, head, dependent = torch.tensor([(0, 2, 1), (0, 1, 2), (0, 2, 3), (1, 1, 1), (1, 2, 0), (0, 2, 1)]).T
     found = vectors.terms(1, 3).at(item, head - 1, dependent)
     torch.testing.assert_close(found, vectors.scores_at(item, head, dependent))
@@ -78,14 +77,10 @@ def test_scores_of_pairs_are_those_of_arcs() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 9])
 def test_scores_without_gradients_are_those_with(count: int) -> None:
-    biaffine = LabelBiaffine(5, 6)
-    randomise(biaffine)
-    biaffine.float()
-    label_heads, label_dependents = torch.randn(2, 3, 4, 5, dtype=torch.float32)
-    vectors = LabelVectors(label_heads, label_dependents, biaffine)
+    vectors = label_vectors(3, 4, 5)
     item, head, dependent = (torch.randint(end, (count,)) for end in (3, 2, 4))  # heads with several dependents
     expected = vectors.scores_at(item, head, dependent).detach()
-    assert expected.shape == (count, 6)
+    assert expected.shape == (count, 5)
     with torch.no_grad():
         torch.testing.assert_close(vectors.scores_at(item, head, dependent), expected)
 

@@ -1,4 +1,5 @@
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -14,17 +15,20 @@ from treeparse.nn.bilstm import BiLSTMLayer
 from treeparse.sentence import Sentence
 
 SENTENCES = learnable_sentences(12, seed=1, longest=9)
+
+
+def small(**settings: Any) -> BiLSTMConfig:
+    sizes: dict[str, Any] = {"word_size": 6, "char_size": 3, "char_filters": 4, "hidden_size": 5, "layers": 2}
+    return BiLSTMConfig(**(sizes | settings))
+
+
 CONFIGS = {
-    "plain": BiLSTMConfig(word_size=6, char_size=3, char_filters=4, hidden_size=5, layers=3, min_count=1),
-    "one layer": BiLSTMConfig(word_size=6, char_size=3, char_filters=4, hidden_size=5, layers=1),
-    "no characters": BiLSTMConfig(word_size=6, char_filters=0, hidden_size=5, layers=2),
-    "tags": BiLSTMConfig(
-        word_size=6, char_size=3, char_filters=4, tags=("upos", "xpos", "feats"), tag_size=3, hidden_size=4, layers=2
-    ),
-    "recurrent dropout": BiLSTMConfig(
-        word_size=6, char_size=3, char_filters=4, hidden_size=5, layers=2, recurrent_dropout=0.3
-    ),
-    "widths": BiLSTMConfig(word_size=6, char_size=3, char_filters=2, char_widths=(2, 3, 4), hidden_size=5, layers=2),
+    "plain": small(layers=3, min_count=1),
+    "one layer": small(layers=1),
+    "no characters": small(char_filters=0),
+    "tags": small(tags=("upos", "xpos", "feats"), tag_size=3, hidden_size=4),
+    "recurrent dropout": small(recurrent_dropout=0.3),
+    "widths": small(char_filters=2, char_widths=(2, 3, 4)),
 }
 every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 
@@ -91,12 +95,8 @@ def test_equals_torch_s_lstm_on_packed_sequences(config: BiLSTMConfig) -> None:
 def test_a_sentence_does_not_depend_on_its_batch(config: BiLSTMConfig) -> None:
     encoder, indexer = make(config)
     encoder.eval()
-    long = Sentence(
-        forms=("Noun1",) * 30 + ("a-word-of-many-characters-" * 4,),
-        upos=("NOUN",) * 31,
-        xpos=("N",) * 31,
-        feats=("_",) * 31,
-    )
+    forms = ("Noun1",) * 30 + ("a-word-of-many-characters-" * 4,)
+    long = Sentence(forms, upos=("NOUN",) * 31, xpos=("N",) * 31, feats=("_",) * 31)
     together = encoder(indexer.collate([*SENTENCES, long]))
     for place, sentence in enumerate(SENTENCES):
         alone = encoder(indexer.collate([sentence]))

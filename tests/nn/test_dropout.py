@@ -22,9 +22,10 @@ def test_the_expectation_is_kept() -> None:
 
 
 @pytest.mark.parametrize(("rate", "training"), [(0.5, False), (0.0, True)])
-def test_shared_dropout_is_the_identity_in_parsing_and_at_rate_zero(rate: float, training: bool) -> None:
-    inputs = torch.randn(2, 3, 4)
+def test_dropout_is_the_identity_in_parsing_and_at_rate_zero(rate: float, training: bool) -> None:
+    inputs, ids = torch.randn(2, 3, 4), torch.randint(0, 50, (4, 5))
     assert SharedDropout(rate).train(training)(inputs) is inputs
+    assert WordDropout(rate, unknown=1, specials=3).train(training)(ids) is ids
 
 
 def test_shared_dropout_leaves_its_input_and_scales_its_gradient() -> None:
@@ -49,9 +50,3 @@ def test_word_dropout_drops_words_at_its_rate_and_never_specials() -> None:
     assert float(changed[words].float().mean()) == pytest.approx(0.2, abs=0.01)
     # Unlike the mask of shared dropout, the draws of one sentence differ.
     assert 0 < float(changed[0].float().mean()) < 1
-
-
-@pytest.mark.parametrize(("rate", "training"), [(0.5, False), (0.0, True)])
-def test_word_dropout_is_the_identity_in_parsing_and_at_rate_zero(rate: float, training: bool) -> None:
-    ids = torch.randint(0, 50, (4, 5))
-    assert WordDropout(rate, unknown=1, specials=3).train(training)(ids) is ids

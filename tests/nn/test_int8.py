@@ -46,9 +46,8 @@ def test_products_are_those_of_rounded_numbers(levels: int) -> None:
         torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
     states = inputs.tanh()
     within = (states * levels + 0.5).floor().double() / levels @ rounded_weights(weights).T
-    torch.testing.assert_close(
-        in_int8.product(Rows.within_one(states), bias).double(), within + bias, rtol=1e-5, atol=1e-5
-    )
+    found = in_int8.product(Rows.within_one(states), bias)
+    torch.testing.assert_close(found.double(), within + bias, rtol=1e-5, atol=1e-5)
     sums = torch.randn(9, 70)
     before = sums.clone()
     in_int8.add_product(sums[2:6], Rows.within_one(states[2:6]))
@@ -77,11 +76,8 @@ def test_what_is_no_number_stays_none() -> None:
 def test_an_lstm_keeps_torchs_order_of_gates() -> None:
     torch.manual_seed(1)
     lstm = nn.LSTM(12, 8)
-    products, inputs, states = (
-        Int8Products(Int8LSTM(lstm), Int8LSTM(lstm)),
-        torch.randn(5, 12),
-        torch.randn(5, 8).tanh(),
-    )
+    products = Int8Products(Int8LSTM(lstm), Int8LSTM(lstm))
+    inputs, states = torch.randn(5, 12), torch.randn(5, 8).tanh()
     both = products.project(inputs)
     products.add_recurrent(both, states.expand(2, 5, 8))
     gates = both[0]

@@ -150,12 +150,8 @@ def test_limits_and_depths_of_other_models(tmp_path: Path) -> None:
     gpt = build_transformer(architecture_of(config.to_dict()))
     assert most_subwords(gpt) == 30
     depths = layer_depths(gpt)
-    assert (depths["wte.weight"], depths["h.0.ln_1.weight"], depths["h.1.ln_1.weight"], depths["ln_f.bias"]) == (
-        2,
-        1,
-        0,
-        0,
-    )
+    names = ("wte.weight", "h.0.ln_1.weight", "h.1.ln_1.weight", "ln_f.bias")
+    assert [depths[name] for name in names] == [2, 1, 0, 0]
 
 
 PLAIN = architecture_of(BertConfig(vocab_size=9, hidden_size=8, num_attention_heads=2, num_hidden_layers=1).to_dict())
@@ -165,12 +161,9 @@ PLAIN = architecture_of(BertConfig(vocab_size=9, hidden_size=8, num_attention_he
     ("change", "told"),
     [
         ({"auto_map": {"AutoModel": "evil.Model"}}, "'auto_map'"),
-        ({"attn_implementation": "evil/kernel"}, "'attn_implementation'"),
         ({"_attn_implementation": "evil/kernel"}, "'_attn_implementation'"),
         ({"inner": [{"quantization_config": {}}]}, "'quantization_config'"),
         ({"num_hidden_layers": 10**6}, "num_hidden_layers must be at most 1,000"),
-        ({"hidden_size": 10**10}, "hidden_size must be at most 1,000,000,000"),
-        ({"layer_norm_eps": float("nan")}, "JSON"),
     ],
 )
 def test_architectures_that_are_refused_before_anything_is_built(change: dict[str, Any], told: str) -> None:
@@ -182,12 +175,9 @@ def test_architectures_that_are_refused_before_anything_is_built(change: dict[st
     ("change", "told"),
     [
         ({"model_type": "berd"}, "got 'berd'; did you mean"),
-        ({"model_type": None}, "model_type .* got None"),
         ({"model_type": "vit"}, "vit do not encode text alone"),
-        ({"model_type": "bart", "is_encoder_decoder": True}, "bart do not encode text alone"),
         ({"num_attention_heads": 3}, "does not build a model"),
         ({"chunk_size_feed_forward": "many"}, "chunk_size_feed_forward .* int, got 'many'"),
-        ({"hidden_dropout_prob": True}, "hidden_dropout_prob .* float, got True"),
     ],
 )
 def test_architectures_that_make_no_model(change: dict[str, Any], told: str) -> None:
@@ -200,8 +190,6 @@ def test_architectures_that_make_no_model(change: dict[str, Any], told: str) -> 
     [
         ({"window": 7}, "encoder.window must be at least 8, got 7"),
         ({"learning_rate_factor": 0.0}, "encoder.learning_rate_factor must be more than 0 and at most 1, got 0.0"),
-        ({"layer_dropout": 1.0}, "encoder.layer_dropout must be from 0 to less than 1, got 1.0"),
-        ({"mixed_layers": -1}, "encoder.mixed_layers must be at least 0, got -1"),
     ],
 )
 def test_settings_out_of_range(settings: dict[str, Any], words: str) -> None:

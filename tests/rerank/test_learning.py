@@ -2,14 +2,13 @@
 
 import math
 import random
-import re
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from helpers.docstrings import block_after
 from helpers.nbest_lists import nbest_list
 
 import treeparse.rerank
@@ -157,26 +156,23 @@ def test_the_same_seed_learns_the_same() -> None:
 
 def test_lists_of_other_sentences_are_refused() -> None:
     gold, lists = planted(6, seed=1)
-    model = LogLinearConfig(bits=8)
-    with pytest.raises(TreeparseError, match="must have one list, got 5 lists for 6 sentences"):
-        Reranker.train(model, gold, lists[:5])
-    with pytest.raises(TreeparseError, match="must have one list, got more lists than 5 sentences"):
-        Reranker.train(model, gold[:5], lists)
-    with pytest.raises(TreeparseError, match="list of sentence s is not of its gold sentence"):
-        Reranker.train(model, [Sentence(("y",), heads=(0,), labels=("root",)), *gold[1:]], lists)
-    with pytest.raises(TreeparseError, match="has no tree"):
-        Reranker.train(model, [Sentence(gold[0].forms), *gold[1:]], lists)
-    with pytest.raises(TreeparseError, match="needs two or more lists to learn from, got 1"):
-        Reranker.train(model, gold[:1], lists[:1])
+    other, bare = Sentence(("y",), heads=(0,), labels=("root",)), Sentence(gold[0].forms)
+    for sentences, their_lists, problem in (
+        (gold, lists[:5], "must have one list, got 5 lists for 6 sentences"),
+        (gold[:5], lists, "must have one list, got more lists than 5 sentences"),
+        ([other, *gold[1:]], lists, "list of sentence s is not of its gold sentence"),
+        ([bare, *gold[1:]], lists, "has no tree"),
+        (gold[:1], lists[:1], "needs two or more lists to learn from, got 1"),
+    ):
+        with pytest.raises(TreeparseError, match=problem):
+            Reranker.train(LogLinearConfig(bits=8), sentences, their_lists)
     with pytest.raises(TreeparseError, match="Unknown target 'bets'"):
         LearningConfig(target="bets")  # type: ignore[arg-type]
 
 
 def test_the_documented_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    block = re.search(r"and a list of each::\n\n((?:(?: {4}.*)?\n)+)", treeparse.rerank.__doc__ or "")
-    assert block
     monkeypatch.chdir(tmp_path)
     gold, lists = planted(40, seed=1)
     names: dict[str, Any] = {"gold": gold, "lists": lists, "others": planted(5, seed=2)[1]}
-    exec(textwrap.dedent(block[1]), names)
+    exec(block_after(treeparse.rerank.__doc__, "and a list of each"), names)
     assert len(names["best"]) == 5 and (tmp_path / "reranker" / "config.json").is_file()

@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -49,53 +50,21 @@ def test_scores_are_the_same_once_loaded(folder: Path) -> None:
         assert len(set(own(nbest))) == 4
 
 
-def test_nothing_is_pickled(folder: Path) -> None:
-    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors", "vocabulary.json"]
-
-
-def changed(folder: Path, **values: object) -> None:
-    path = folder / "config.json"
-    config = {**json.loads(path.read_text(encoding="utf-8")), **values}
-    path.write_text(json.dumps({name: value for name, value in config.items() if value is not ...}), encoding="utf-8")
-
-
-def test_settings_that_are_not_known(copy: Path) -> None:
-    changed(copy, colour="blue")
-    with pytest.raises(TreeparseError, match="missing or unknown: colour"):
-        Reranker.from_pretrained(copy)
-    changed(copy, colour=..., reranker="oracle")
-    with pytest.raises(TreeparseError, match='reranker must be "global", got "oracle"'):
-        Reranker.from_pretrained(copy)
-
-
-def test_settings_out_of_range_and_of_other_weights(copy: Path, folder: Path) -> None:
-    changed(copy, base_weight="high")
-    with pytest.raises(TreeparseError, match='base_weight must be a finite number, got "high"'):
-        Reranker.from_pretrained(copy)
-    model = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model"]
-    changed(copy, base_weight=1.0, model=model | {"bits": 9})
-    with pytest.raises(TreeparseError, match="do not fit its config"):
-        Reranker.from_pretrained(copy)
-    changed(copy, model=model | {"bits": -1})
-    with pytest.raises(TreeparseError, match="bits"):
-        Reranker.from_pretrained(copy)
-
-
-@pytest.mark.parametrize("name", ["vocabulary.json", "model.safetensors"])
-def test_damaged_files(copy: Path, name: str) -> None:
-    data = (copy / name).read_bytes()
-    (copy / name).write_bytes(data[:-3])
-    with pytest.raises(TreeparseError, match=f"{name} is damaged"):
-        Reranker.from_pretrained(copy)
-    (copy / name).unlink()
-    with pytest.raises(TreeparseError, match=f"has no {name}"):
-        Reranker.from_pretrained(copy)
-
-
-def test_vocabularies_that_are_none(copy: Path) -> None:
-    (copy / "vocabulary.json").write_text('{"words": 3}', encoding="utf-8")
-    changed(copy, digests=...)
-    with pytest.raises(TreeparseError, match="make no reranker"):
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"colour": "blue"}, "missing or unknown: colour"),
+        ({"reranker": "oracle"}, 'reranker must be "global", got "oracle"'),
+        ({"base_weight": "high"}, 'base_weight must be a finite number, got "high"'),
+        ({"model": {"bits": 9}}, "do not fit its config"),
+        ({"model": {"bits": -1}}, "bits"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(copy: Path, settings: dict[str, Any], problem: str) -> None:
+    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
+    model = {"model": config["model"] | settings.get("model", {})}
+    (copy / "config.json").write_text(json.dumps(config | settings | model), encoding="utf-8")
+    with pytest.raises(TreeparseError, match=problem):
         Reranker.from_pretrained(copy)
 
 

@@ -1,18 +1,16 @@
 """Scorers of one's own, and lists in the order of their scores."""
 
 import random
-import re
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from helpers.docstrings import block_after
 from helpers.nbest_lists import nbest_list, random_list
 
 import treeparse.rerank
-from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.rerank import rerank, reranked, scorer_named
 
@@ -80,41 +78,27 @@ def test_a_class_goes_by_its_path(mine: str) -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("Longer", "has nothing named 'Longer'; did you mean Longest"),
-        ("Needy", "cannot be made without arguments"),
-        ("number", "cannot be called"),
+        ("mine.Longer", "has nothing named 'Longer'; did you mean Longest"),
+        ("mine.Needy", "cannot be made without arguments"),
+        ("mine.number", "cannot be called"),
+        ("no_such_module.flat", "'no_such_module' cannot be imported"),
+        ("flat", "must be the dotted path of a function or class"),
+        ("mine.", "must be the dotted path of a function or class"),
     ],
 )
 def test_paths_of_no_scorer(mine: str, name: str, problem: str) -> None:
     with pytest.raises(TreeparseError, match=problem):
-        scorer_named(f"{mine}.{name}")
-
-
-def test_paths_of_no_module() -> None:
-    with pytest.raises(TreeparseError, match="'no_such_module' cannot be imported"):
-        scorer_named("no_such_module.flat")
-    for path in ("flat", ".flat", "mine."):
-        with pytest.raises(TreeparseError, match="must be the dotted path of a function or class"):
-            scorer_named(path)
-
-
-def documented(sentence: str) -> str:
-    """The block of the package's docstring behind a sentence."""
-    pattern = re.escape(sentence) + r"[\s\S]*?::\n\n((?:(?: {4}.*)?\n)+)"
-    found = re.search(pattern, f"{treeparse.rerank.__doc__}\n")
-    assert found
-    return textwrap.dedent(found[1])
+        scorer_named(name.replace("mine", mine))
 
 
 def test_the_documented_scorer_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    block = documented("A custom scorer reads")
+    block = block_after(treeparse.rerank.__doc__, "A custom scorer reads")
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
     (tmp_path / "mine.py").write_text(block, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    long_arc = ([9, *range(1, 9)], ["x"] * 9)
-    assert long_arc[0][0] - 1 > 7
-    chain = ([0, *range(1, 9)], ["x"] * 9)
-    nbest: NBestList = nbest_list("abcdefghi", [(*long_arc, -1.0), (*chain, -1.2)])
+    labels = ["x"] * 9
+    long_arc, chain = ([9, *range(1, 9)], labels, -1.0), ([0, *range(1, 9)], labels, -1.2)
+    nbest = nbest_list("abcdefghi", [long_arc, chain])
     try:
         [found] = rerank([nbest], scorer_named("mine.flat"))
     finally:

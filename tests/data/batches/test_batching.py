@@ -73,11 +73,6 @@ def test_batches_of_different_epochs_have_the_same_shapes() -> None:
     assert shapes[0] == shapes[1]
 
 
-def test_iterating_leaves_the_batches_as_they_are() -> None:
-    sampler = BucketBatchSampler(random_lengths(2), max_words=100, shuffle=True)
-    assert list(sampler) == list(sampler)
-
-
 def test_without_shuffling_the_longest_come_first_and_ties_in_their_order() -> None:
     sampler = BucketBatchSampler([2, 5, 2, 7, 5], max_words=12, step=1)
     assert list(sampler) == [[3], [1, 4], [0, 2]]

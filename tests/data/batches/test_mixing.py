@@ -60,10 +60,8 @@ def test_an_epoch_has_all_labelled_sentences_and_the_next_of_the_text(
 ) -> None:
     lengths = some_lengths(700, seed=2)
     path = written(tmp_path / "a.txt", lengths)
-    sampler, text = (
-        mixed(path, mixing, ratio),
-        UnlabelledText([path], words=round(ratio * sum(LABELLED)), max_words=100),
-    )
+    sampler = mixed(path, mixing, ratio)
+    text = UnlabelledText([path], words=round(ratio * sum(LABELLED)), max_words=100)
     seen: list[int] = []
     for epoch in range(6):
         sampler.set_epoch(epoch)

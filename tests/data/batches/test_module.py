@@ -1,5 +1,6 @@
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,38 +20,16 @@ from treeparse.sentence import Sentence
 def sentences() -> list[Sentence]:
     stream = random.Random(5)
     lengths = [stream.randint(1, 9) for _ in range(30)]
-    return [
-        Sentence(
-            forms=tuple(f"w{stream.randint(1, 20)}" for _ in range(length)),
-            heads=tuple(range(length)),
-            labels=("root",) + ("dep",) * (length - 1),
-        )
-        for length in lengths
-    ]
+    forms = [tuple(f"w{stream.randint(1, 20)}" for _ in range(length)) for length in lengths]
+    return [Sentence(f, heads=tuple(range(len(f))), labels=("root",) + ("dep",) * (len(f) - 1)) for f in forms]
 
 
 def make(
-    sentences: list[Sentence],
-    workers: int = 0,
-    start_method: str | None = None,
-    seed: int = 3,
-    mix: TrainingMix = ALL_LABELLED,
-    tags: tuple[str, ...] = (),
-    ahead: int = 0,
+    sentences: list[Sentence], *, mix: TrainingMix = ALL_LABELLED, tags: tuple[str, ...] = (), **options: Any
 ) -> TreebankModule:
     indexer = Indexer.build(sentences, LexicalFeatures.build(sentences, min_count=1, tags=tags))
-    return TreebankModule(
-        sentences,
-        sentences[:5],
-        indexer.collate,
-        batch_words=25,
-        workers=workers,
-        start_method=start_method,
-        seed=seed,
-        mix=mix,
-        check=indexer.features.check,
-        ahead=ahead,
-    )
+    options = {"batch_words": 25, "workers": 0, "seed": 3, "check": indexer.features.check} | options
+    return TreebankModule(sentences, sentences[:5], indexer.collate, mix=mix, **options)
 
 
 def with_text(path: Path, mixing: Mixing) -> TrainingMix:

@@ -67,13 +67,6 @@ def test_words_spelled_like_specials_are_words() -> None:
     assert features([Sentence(("<root>", "<unk>", "new"))])["words"].tolist() == [[2, 3, 4, 1]]
 
 
-def test_empty_and_long_forms() -> None:
-    features = LexicalFeatures.build(TRAINING, min_count=1)
-    result = features([Sentence(("", "a" * 300))])
-    assert result["characters"].shape == (3, 34)  # 16 characters at either end, between two marks
-    assert result["characters"][1, :3].tolist() == [3, 4, 0]
-
-
 def tagged(upos: tuple[str, ...] | None, xpos: tuple[str, ...] | None, feats: tuple[str, ...] | None) -> Sentence:
     return Sentence(("a", "b"), upos=upos, xpos=xpos, feats=feats)
 
@@ -127,9 +120,10 @@ def test_json_and_pickle_round_trips() -> None:
     assert LexicalFeatures.from_json(json.loads(json.dumps(plain.to_json()))).vectors is None
 
 
-def test_a_very_long_form_is_spelled_by_its_two_ends() -> None:
+def test_a_long_form_is_spelled_by_its_two_ends_and_an_empty_one_by_marks() -> None:
     long = "https://" + "abcdefgh" * 1000 + "/end"
     features = LexicalFeatures.build([Sentence((long,))], min_count=1)
-    spelled = features([Sentence((long,))])["characters"][1]
+    _, empty, spelled = features([Sentence(("", long))])["characters"]
     text = "".join(features.characters.item(int(index)) for index in spelled[1:-1])
     assert text == long[:16] + long[-16:]
+    assert empty[:3].tolist() == [3, 4, 0]

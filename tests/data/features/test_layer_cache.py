@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from treeparse.data.features.layer_cache import LayerCache
@@ -84,21 +83,15 @@ def test_a_part_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     assert LayerCache(tmp_path, 2, 3).find(ONE) is not None
 
 
-DAMAGES = ["cut", "empty", "other tensors", "other shape", "other dtype"]
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", ["cut", "empty", "other shape", "other dtype"])
 def test_damaged_parts_are_named(tmp_path: Path, damage: str) -> None:
     LayerCache(tmp_path, 2, 3).add([ONE, TWO], [vectors(ONE), vectors(TWO)])
     [path] = tmp_path.iterdir()
-    tensors, data = load_file(path), path.read_bytes()
     if damage in ("cut", "empty"):
-        path.write_bytes(data[: len(data) - 1 if damage == "cut" else 0])
-    elif damage == "other tensors":
-        save_file({"vectors": tensors["vectors"]}, path)
-    sizes = {"other shape": (2, 4), "other dtype": (2, 3)}.get(damage, (2, 3))
+        path.write_bytes(path.read_bytes()[:-1] if damage == "cut" else b"")
     with pytest.raises(TreeparseError, match=rf"{path.name} is damaged, or no part of this cache: delete it"):
-        LayerCache(tmp_path, *sizes, "bfloat16" if damage == "other dtype" else "float16")
+        size, dtype = 4 if damage == "other shape" else 3, "bfloat16" if damage == "other dtype" else "float16"
+        LayerCache(tmp_path, 2, size, dtype)
 
 
 def test_values_that_are_too_large_for_the_dtype(tmp_path: Path) -> None:

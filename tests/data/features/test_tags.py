@@ -41,10 +41,8 @@ def test_what_is_known() -> None:
 
 def test_ids_of_a_batch() -> None:
     found = indexer(DOGS, BARE)
-    assert {column: table.items for column, table in found.tags.items()} == {
-        "upos": ("DET", "NOUN"),
-        "feats": ("_", "Number=Plur"),
-    }
+    items = {column: table.items for column, table in found.tags.items()}
+    assert items == {"upos": ("DET", "NOUN"), "feats": ("_", "Number=Plur")}
     batch = found.collate([CAT, BARE])
     assert {column: ids.tolist() for column, ids in batch.tags.items()} == {
         "upos": [[-1, -1, 1, -1], [-1, -1, -1, -1]],
@@ -98,6 +96,3 @@ def test_what_the_model_reads_is_not_predicted() -> None:
 def test_tags_that_cannot_be_written() -> None:
     with pytest.raises(TreeparseError, match=r"A tag must have a character, and no tab or line break, got 'a\\tb'"):
         indexer(replace(DOGS, upos=("a\tb", "_", "_")), tags=("upos",))
-    data = {**indexer(DOGS).to_json(), "tags": {"lemma": indexer(DOGS).labels.to_json()}}
-    with pytest.raises(TreeparseError, match="no tags 'lemma', only upos, xpos, feats"):
-        Indexer.from_json(data)

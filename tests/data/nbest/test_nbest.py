@@ -178,11 +178,9 @@ def test_probabilities_are_written_and_read(tmp_path: Path, name: str, end: str)
     [
         ("|LabelProb=0.5000", "", "the LabelProb of word 1 is missing"),
         ("ArcProb=0.5000|", "ArcProb=1.5|", r"the ArcProb of word 1 must be from 0 to 1, got '1.5'"),
-        ("ArcProb=0.5000|", "ArcProb=high|", "the ArcProb of word 1 must be a finite number, got 'high'"),
         ("# entropy = 1", "# entropy = nan", "the entropy must be a finite number, got 'nan'"),
         ('"arc_probs": [0.5, 0.5, 0.5, 0.5]', '"arc_probs": [0.5]', "arc_probs of a parse must be a list of 4 numbers"),
         ('"arc_probs": [0.5, ', '"arc_probs": [true, ', "arc_probs of a parse must be numbers"),
-        ('"arc_probs": [0.5, ', '"arc_probs": [2, ', "arc_probs of a parse must be from 0 to 1, got '2'"),
         ('"arc_probs"', '"arcs"', "both arc_probs and label_probs, or neither"),
         ('"entropy": 1.0', '"entropy": "1"', "the entropy of a parse must be a number"),
     ],
@@ -217,12 +215,8 @@ def test_json_lines(lists: list[NBestList], tmp_path: Path) -> None:
     first, _ = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines())
     assert list(first) == ["sent_id", "text", "tokens", "parses"]
     assert first["sent_id"] == "d1-s1" and first["text"] == "No sé." and first["tokens"] == ["No", "sé", "."]
-    assert first["parses"][1] == {
-        "heads": [0, 1, 1],
-        "labels": ["root", "obj", "punct"],
-        "log_prob": -1 / 3,
-        "score": 0.1 + 0.2,
-    }
+    expected = {"heads": [0, 1, 1], "labels": ["root", "obj", "punct"], "log_prob": -1 / 3, "score": 0.1 + 0.2}
+    assert first["parses"][1] == expected
     read = next(read_nbest(tmp_path / "out.jsonl")).sentence
     assert read.text.startswith("# sent_id = d1-s1\n# text = No sé.\n1\tNo\t_\t")
     write_nbest(tmp_path / "out.jsonl", [without_comments(lists[0], "# text")])
@@ -314,22 +308,16 @@ def fault_of(path: Path) -> DataError:
 
 @pytest.mark.parametrize(("old", "new", "line", "sent_id", "problem"), [
     ("# rank = 2\n", "", 14, "d1-s1.2", "one comment # rank, got 0"),
-    ("# score = 0.30000000000000004\n", "", 14, "d1-s1.2", "one comment # score, got 0"),
     ("# rank = 2\n", "# rank = 2\n# rank = 2\n", 14, "d1-s1.2", "one comment # rank, got 2"),
     ("# rank = 2\n", "# rank = two\n", 14, "d1-s1.2", "the rank must be an integer of at least 1, got 'two'"),
-    ("# rank = 2\n", "# rank = 0\n", 14, "d1-s1.2", "the rank must be an integer of at least 1, got '0'"),
-    ("# score = 0.30000000000000004\n", "# score = much\n", 14, "d1-s1.2", "score must be a finite number, got 'much'"),
     ("# score = 0.30000000000000004\n", "# score = nan\n", 14, "d1-s1.2", "score must be a finite number, got 'nan'"),
     ("# log_prob = -0.1\n", "# log_prob = 0.1\n", 1, "d1-s1.1", "the log of a probability, at most 0, got 0.1"),
-    ("# log_prob = -0.1\n", "# log_prob = -inf\n", 1, "d1-s1.1", "the log_prob must be a finite number, got '-inf'"),
     ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1\n", 14, "d1-s1", "the sent_id of a tree of rank 2 must"),
-    ("# sent_id = d1-s1.2\n", "# sent_id = .2\n", 14, ".2", "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "", 14, None, "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "# sent_id = other.2\n", 14, "other.2", "among those of sentence d1-s1"),
     ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1.3\n# rank = 3\n#", 14, "d1-s1.3", "one comment # rank, got 2"),
     ("1\tNo\tno\tADV\t_\t_\t0", "1\tYo\tno\tADV\t_\t_\t0", 14, "d1-s1.2", "the words must be those"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\tMood=Ind\t2", 21, "d1-s1.2", "lead into a cycle"),
-    ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\tMood=Ind\t_", 21, "d1-s1.2", "has no head"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\t1", 21, "d1-s1.2", "have 10 columns, got 9"),
 ])  # fmt: skip
 def test_faults_of_conllu_lists(
@@ -346,7 +334,6 @@ def test_faults_of_conllu_lists(
 
 @pytest.mark.parametrize(("order", "problem"), [
     ([1, 2], "the rank must be 1, the next of the sentence, got 2"),
-    ([0, 2], "the rank must be 2, the next of the sentence, got 3"),
     ([0, 1, 1], "the rank must be 3, the next of the sentence, got 2"),
     ([0, 4], "the tree is among those of sentence d1-s1; its own sentence has no tree of rank 1 before it"),
 ])  # fmt: skip
@@ -374,26 +361,17 @@ def changed(path: list[Any], value: Any) -> Callable[[dict[str, Any]], None]:
 
 @pytest.mark.parametrize(("change", "problem"), [
     (changed(["sent_id"], ...), "sent_id must be one line"),
-    (changed(["sent_id"], 3), "sent_id must be one line of text"),
     (changed(["sent_id"], "a\nb"), "sent_id must be one line of text"),
     (changed(["text"], "a\nb"), "text must be one line of text"),
-    (changed(["tokens"], ...), "tokens must be a list of one or more strings"),
     (changed(["tokens"], ["No", 1, "."]), "tokens must be a list of one or more strings"),
     (changed(["tokens"], ["No", "", "."]), "a form must have a character, and no tab or line break, got ''"),
-    (changed(["tokens"], ["No", "sé"]), "a parse of 2 tokens must have as many heads and labels, got 3 and 3"),
     (changed(["parses"], []), "parses must be a list of one or more objects"),
-    (changed(["parses", 1], [1]), "parses must be a list of one or more objects"),
-    (changed(["parses", 1, "heads"], ...), "heads must be a list of one or more integers"),
     (changed(["parses", 1, "heads"], [0, True, 1]), "heads must be a list of one or more integers"),
     (changed(["parses", 1, "heads"], [0, 1]), "a parse of 3 tokens must have as many heads and labels, got 2 and 3"),
     (changed(["parses", 1, "heads"], [0, 3, 2]), "lead into a cycle"),
-    (changed(["parses", 1, "heads"], [0, 1, 4]), "the head of word 3 must be from 0 to 3, got 4"),
     (changed(["parses", 1, "labels"], ["root", None, "x"]), "labels must be a list of one or more strings"),
     (changed(["parses", 1, "labels"], ["root", "a\tb", "x"]), "a label must have a character, and no tab"),
     (changed(["parses", 1, "score"], ...), "the score of a parse must be a number"),
-    (changed(["parses", 1, "score"], "7"), "the score of a parse must be a number"),
-    (changed(["parses", 1, "score"], True), "the score of a parse must be a number"),
-    (changed(["parses", 1, "score"], 10**400), "the score must be a finite number, got '1000000"),
     (changed(["parses", 1, "log_prob"], math.nan), "the log_prob must be a finite number, got 'nan'"),
     (changed(["parses", 1, "log_prob"], 710.0), "the log_prob must be the log of a probability, at most 0, got 710"),
 ])  # fmt: skip
@@ -411,19 +389,7 @@ def test_faults_of_json_lists(
     assert fault.sent_id == (None if problem.startswith("sent_id") else "d1-s1")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"{",
-        b"[1]",
-        b'"a"',
-        b"\xff",
-        b'{"score": ' + b"9" * 5000 + b"}",
-        b'{"sent_id": "\\uD800"}',
-        b'["\\udfff\\udfff"]',
-        '["\ud800"]'.encode(errors="surrogatepass"),
-    ],
-)
+@pytest.mark.parametrize("line", [b"{", b"[1]", b"\xff", b'{"sent_id": "\\uD800"}'])
 def test_lines_that_are_no_objects(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "out.jsonl"
     path.write_bytes(line + b"\n")
@@ -436,12 +402,6 @@ def test_a_file_with_nothing_in_it(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(gzip.compress(b"\n") if name.endswith(".gz") else b"\n")
     assert fault_of(path).problem == "the file holds no sentence"
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    for name in ("no.conllu", "no.jsonl"):
-        with pytest.raises(FileNotFoundError):
-            list(read_nbest(tmp_path / name))
 
 
 def test_multi_root_trees_are_trees(lists: list[NBestList], tmp_path: Path) -> None:

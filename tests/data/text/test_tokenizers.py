@@ -82,16 +82,9 @@ def test_spaces_text_and_names(tmp_path: Path) -> None:
     found = split(tmp_path, "\n ab\tcd,  New York \n\ncd e\u0301\n", words("cd"))
     assert [s.sent_id for s in found] == ["1-1", "2-1"] and [s.line for s in found] == [2, 4]
     [sentence] = split(tmp_path, " ab\tcd,  New York \n", words("ab", " ", "cd", ",", " ", "New York"))
-    assert sentence.text == (
-        "# newpar\n# sent_id = 1-1\n# text = ab cd, New York\n"
-        + "".join(
-            f"{number}\t{form}" + "\t_" * 7 + f"\t{misc}\n"
-            for number, (form, misc) in enumerate(
-                [("ab", "_"), ("cd", "SpaceAfter=No"), (",", "_"), ("New", "_"), ("York", "_")], 1
-            )
-        )
-        + "\n"
-    )
+    assert sentence.text.startswith("# newpar\n# sent_id = 1-1\n# text = ab cd, New York\n1\tab\t")
+    rows = [["1", "ab", "_"], ["2", "cd", "SpaceAfter=No"], ["3", ",", "_"], ["4", "New", "_"], ["5", "York", "_"]]
+    assert [[row[0], row[1], row[9]] for row in sentence.rows()] == rows
     [composed] = split(tmp_path, "e\u0301\n", words("\u00e9"))
     assert composed.words.forms == ("\u00e9",)
     assert split(tmp_path, "\u00a0\n", words("\u00a0")) == []
@@ -136,14 +129,8 @@ def test_stanza_with_multiword_tokens(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "stanza", SimpleNamespace(Pipeline=Stanza))
     first, second = split(tmp_path, "Dámelo  ya. Sí\n", tokenizer_named("stanza:es"))
     rows = [[row[0], row[1], row[9]] for row in first.rows()]
-    assert rows == [
-        ["1-3", "Dámelo", "_"],
-        ["1", "Da", "_"],
-        ["2", "me", "_"],
-        ["3", "lo", "_"],
-        ["4", "ya", "SpaceAfter=No"],
-        ["5", ".", "_"],
-    ]
+    words = [["1", "Da", "_"], ["2", "me", "_"], ["3", "lo", "_"], ["4", "ya", "SpaceAfter=No"], ["5", ".", "_"]]
+    assert rows == [["1-3", "Dámelo", "_"], *words]
     assert surface(first) == "Dámelo ya." and second.words.forms == ("Sí",)
     with pytest.raises(TreeparseError, match=r"Stanza cannot load its tokenizer of 'xx' \(FileNotFoundError:"):
         tokenizer_named("stanza:xx")
@@ -153,11 +140,7 @@ def test_spacy_by_language_and_by_pipeline(tmp_path: Path) -> None:
     spacy = pytest.importorskip("spacy")
     text = "They didn't  see it. She did!\nYes.\n"
     found = split(tmp_path, text, tokenizer_named("spacy:en"))
-    assert [s.words.forms for s in found] == [
-        ("They", "did", "n't", "see", "it", "."),
-        ("She", "did", "!"),
-        ("Yes", "."),
-    ]
+    assert [" ".join(s.words.forms) for s in found] == ["They did n't see it .", "She did !", "Yes ."]
     assert [surface(s) for s in found] == ["They didn't see it.", "She did!", "Yes."]
     assert [row[9] for row in found[0].rows()] == ["_", "SpaceAfter=No", "_", "_", "SpaceAfter=No", "_"]
     nlp = spacy.blank("en")

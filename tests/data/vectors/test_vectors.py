@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from treeparse.data.files import MAX_LINE
 from treeparse.data.vectors.files import WordVectors, read_vectors
 from treeparse.errors import DataError, TreeparseError
 
@@ -69,19 +68,13 @@ def test_limit_counts_vectors_and_not_the_header(tmp_path: Path, header: str, li
     assert read_vectors(path, max_vectors=limit).words == tuple(ROWS)[:count]
 
 
+BAD_ROWS = ["b 3", "b 3 x", "b 3 -inf", "b 3 1e39", "b 3  4", "b 3\t4", " 3 4", "b", "b 1_0 0x10"]
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("a 1 2\nb 3\n", 2),
-        ("a 1 2\nb 3 x\n", 2),
-        ("a 1 2\n\nb nan 3\n", 3),
-        ("a 1 2\nb 3 -inf\n", 2),
-        ("a 1 2\nb 3 1e39\n", 2),  # not finite in float32
-        ("a 1 2\nb 3  4\n", 2),
-        ("a 1 2\nb 3\t4\n", 2),
-        ("a 1 2\n 3 4\n", 2),
-        ("a 1 2\nb\n", 2),
-        ("2 2\na 1 2\nb 1_0 0x10\n", 3),
+        *((f"a 1 2\n{row}\n", 2) for row in BAD_ROWS),
         ("2 3\na 1 2\n", 2),
         ("".join(f"w{number} 1 2\n" for number in range(9000)) + "b 1 ?\n", 9001),
     ],
@@ -125,13 +118,6 @@ def test_equal_values_are_not_divided_by_zero() -> None:
     assert WordVectors(("a",), torch.ones(1, 2)).embedding().tolist() == [[0, 0], [1, 1], [0, 0], [1, 1]]
 
 
-def test_line_that_never_ends_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "vectors"
-    path.write_bytes(b"the 0.5\n" + bytes(MAX_LINE + 1))
-    with pytest.raises(DataError, match="vectors:2: a line must be at most 8 MiB long"):
-        read_vectors(path)
-
-
 def test_of_words_that_are_not_wanted_only_the_length_is_looked_at(tmp_path: Path) -> None:
     path = written(tmp_path, "a 1 2\nb x nan\n. . 3 4\nc 5 6\n")
     assert as_dict(read_vectors(path, only={". .", "c"})) == {". .": (3, 4), "c": (5, 6)}
@@ -142,9 +128,3 @@ def test_of_words_that_are_not_wanted_only_the_length_is_looked_at(tmp_path: Pat
         read_vectors(path, only={"d"})
     with pytest.raises(DataError, match=r"some\.vec:2: the line"):
         read_vectors(written(tmp_path, "a 1 2\nb 1\n"), only={"a"})
-
-
-def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
-    (tmp_path / "cut").write_bytes(gzip.compress(b"a 1 2\n" * 100)[:-9])
-    with pytest.raises(DataError, match="cut: this is no whole gzip file"):
-        read_vectors(tmp_path / "cut")

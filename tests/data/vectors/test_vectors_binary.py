@@ -58,10 +58,7 @@ def test_words_of_any_bytes_and_twice(tmp_path: Path) -> None:
         (word2vec(ROWS, count=5), "ends in or before vector 4 of 5"),
         (word2vec(ROWS, count=2), "bytes follow the last of the 2 vectors of size 4"),
         (word2vec(ROWS | {"x": (1.0, float("nan"), 2.0, 3.0)}), "vector 4 must have a word and 4 finite numbers"),
-        (word2vec(ROWS | {"x": (1.0, float("-inf"), 2.0, 3.0)}), "vector 4 must have a word and 4 finite numbers"),
         (word2vec(ROWS | {"": (1.0, 1.0, 2.0, 3.0)}), "vector 4 must have a word"),
-        (word2vec(ROWS, end=b"") + b"\0" * 20_000, "bytes follow the last of the 3 vectors"),
-        (word2vec({"the": ROWS["the"]}, count=2) + b"x" * 20_000, "ends in or before vector 2 of 2"),
     ],
 )
 def test_faults_of_word2vecs_files(tmp_path: Path, data: bytes, problem: str) -> None:
