@@ -68,10 +68,11 @@ def test_a_saved_parser_comes_back(folder: Path) -> None:
     assert own.keys() == others.keys() and all(torch.equal(own[name], others[name]) for name in own)
 
 
-def test_folder_holds_plain_data_alone(folder: Path) -> None:
+def test_folder_holds_plain_data_and_the_version_that_wrote_it(folder: Path) -> None:
     assert sorted(os.listdir(folder)) == FILES
     config = json.loads((folder / "config.json").read_bytes())
     assert config["encoder"]["type"] == "bilstm" and "class_path" not in json.dumps(config)
+    assert (config["format"], config["treeparse"]) == (1, installed_version())
     json.loads((folder / "vocabulary.json").read_bytes())
     with safe_open(folder / "model.safetensors", framework="pt") as weights:
         assert set(weights.keys()) == Parser.build(CONFIG, TRAIN).state_dict().keys()
@@ -123,11 +124,6 @@ def test_a_folder_of_another_format_is_refused(folder: Path, number: object) -> 
     change_json(folder / "config.json", lambda config: config.update(format=number, treeparse="9.8.7"))
     problem = refused(folder)
     assert json.dumps(number) in problem and "format 1" in problem and "install treeparse 9.8.7" in problem
-
-
-def test_a_folder_names_the_version_that_wrote_it(folder: Path) -> None:
-    config = json.loads((folder / "config.json").read_bytes())
-    assert (config["format"], config["treeparse"]) == (1, installed_version())
 
 
 def test_a_config_of_other_settings_names_them(folder: Path) -> None:

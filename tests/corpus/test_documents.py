@@ -117,6 +117,11 @@ def test_a_faulty_document_is_named(parser: Parser, folder: Path, line: str, pro
     assert (fault["file"], fault["line"]) == ("in.jsonl", 2) and re.search(problem, fault["problem"])
 
 
+def test_what_is_not_read_of_a_document_may_be_faulty(parser: Parser, folder: Path) -> None:
+    Path("in.jsonl").write_text('{"text": "w1", "title": "a \\ud800 b"}\n', encoding="utf-8")
+    assert parse_corpus(parser, CorpusRequest(["in.jsonl"], "out.conllu")).sentences == 1
+
+
 @pytest.mark.parametrize("value", [None, True, 1.5, " ", ["a"]])
 def test_an_id_that_is_none_is_named(parser: Parser, folder: Path, value: Any) -> None:
     Path("in.jsonl").write_text(json.dumps({"text": "w1", "id": value}) + "\n", encoding="utf-8")

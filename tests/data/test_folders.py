@@ -72,13 +72,9 @@ def test_folder_is_replaced_behind_a_symbolic_link(tmp_path):
 
 def test_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    with (
-        pytest.raises(TreeparseError, match="must be a folder, but a file has that name"),
-        atomic_folder(tmp_path / "file"),
-    ):
-        pass
-    with pytest.raises(TreeparseError, match="does not exist; create it first"), atomic_folder(tmp_path / "no" / "x"):
-        pass
+    for name, problem in (("file", "must be a folder, but a file has that name"), ("no/x", "does not exist; create")):
+        with pytest.raises(TreeparseError, match=problem), atomic_folder(tmp_path / name):
+            pass
     assert os.listdir(tmp_path) == ["file"]
 
 

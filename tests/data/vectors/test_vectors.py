@@ -68,7 +68,7 @@ def test_limit_counts_vectors_and_not_the_header(tmp_path: Path, header: str, li
     assert read_vectors(path, max_vectors=limit).words == tuple(ROWS)[:count]
 
 
-BAD_ROWS = ["b 3", "b 3 x", "b 3 -inf", "b 3 1e39", "b 3  4", "b 3\t4", " 3 4", "b", "b 1_0 0x10"]
+BAD_ROWS = ["b 3", "b 3 x", "b nan 3", "b 3 -inf", "b 3 1e39", "b 3  4", "b 3\t4", " 3 4", "b", "b 1_0 0x10"]
 
 
 @pytest.mark.parametrize(
