@@ -1,7 +1,6 @@
 """``treeparse calibrate`` and ``evaluate --calibration``: a model in its folder, its figures before and after."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -79,24 +78,6 @@ def test_errors_before_and_after_are_said_of_arcs_and_of_labels(
     assert shown["ECE"] == ["before", "after"]
     for part, title in (("arcs", "arcs"), ("labels", "labels given arcs"), ("labeled_arcs", "arcs and labels")):
         assert shown[title] == [f"{100 * errors[part]['ece']:.2f}" for errors in (before, after)]
-
-
-def test_calibration_changes_probabilities_of_labels_by_their_own_temperature(
-    model: str, dev: str, tmp_path: Path
-) -> None:
-    """Without it in the config only LabelProb is another one."""
-    assert run("calibrate", model, dev, "-o", tmp_path / "both", "-q") == 0
-    shutil.copytree(tmp_path / "both", tmp_path / "one")
-    path = tmp_path / "one" / "config.json"
-    settings = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**settings, "label_temperature": None}), encoding="utf-8")
-    texts = []
-    for folder in ("both", "one"):
-        target = tmp_path / f"{folder}.conllu"
-        assert run("predict", tmp_path / folder, dev, "-q", "--probabilities", "-o", target) == 0
-        texts.append(target.read_text(encoding="utf-8"))
-    assert texts[0] != texts[1]
-    assert len({re.sub(r"LabelProb=[\d.]+", "", text) for text in texts}) == 1
 
 
 def test_calibration_in_tables_and_json(

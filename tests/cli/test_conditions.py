@@ -178,10 +178,3 @@ def test_rules_that_ship_go_by_name(
     assert "Unknown file of rules 'usd': choose one of ud; did you mean ud?" in capsys.readouterr().err
     written(tmp_path / "ud", RULES)
     assert read_rules("ud") == read_rules(tmp_path / "ud") != read_rules(UD)
-
-
-def test_text_is_parsed_under_the_shipped_rules(model: str, tmp_path: Path) -> None:
-    source = written(tmp_path / "in.txt", conllu() + "Noun1 Adj1 Noun2 Verb1\n")
-    assert run("predict", model, source, "--format", "text", "-o", tmp_path / "out.conllu", "--rules", UD) == 0
-    [words] = words_of(tmp_path / "out.conllu")
-    assert not read_rules(UD).violations(words)

@@ -112,41 +112,15 @@ def test_text_without_trees_has_no_gold_column(
     assert line.startswith("a hangs from any head, to its left      1  ")
 
 
-@pytest.mark.parametrize(
-    ("entry", "problem"),
-    [
-        (
-            "head: {upos: NOUN}, probability: 1",
-            "on UPOS need tagged words, but the sentence that starts with 'a b' has words without UPOS",
-        ),
-        (
-            "label: amodd, probability: 1",
-            "must be labels of the model, got amodd; the model has amod, nsubj, root; did you mean amod?",
-        ),
-        ("label: amod", "c.yaml:1: a constraint must have one target of"),
-    ],
-)
-def test_what_cannot_be_reported(
-    model: str, tmp_path: Path, entry: str, problem: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = written(tmp_path / "in.conllu", conllu(("a", "b")))
-    file = written(tmp_path / "c.yaml", f"- {{{entry}}}\n")
-    assert main(["constraints", "report", model, file, text]) == 2
-    assert problem in capsys.readouterr().err
-
-
 def test_what_is_mistyped(model: str, treebank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command, problem in (
         (["report", model, treebank], "A report needs a model, constraints and text"),
-        (["report", model, "missing.yaml", treebank], "there is no file 'missing.yaml'"),
         (["report", model, "c.yaml", treebank, "--count", "3"], "--count and --exact say what is extracted"),
-        (["extract", "missing.conllu"], "there is no file 'missing.conllu'"),
-        (["extract", written(tmp_path / "in.conllu", conllu(("a", "b")))], "got none|Words must have UPOS"),
+        (
+            ["extract", written(tmp_path / "in.conllu", conllu(("a", "b")))],
+            "Words must have UPOS",
+        ),
     ):
         assert main(["constraints", *command]) == 2
         error = capsys.readouterr().err
-        assert any(part in error for part in problem.split("|")), error
-        assert error.count("\n") == 1
-    with pytest.raises(SystemExit):
-        main(["constraints", "extrct", treebank])
-    assert "invalid choice: 'extrct'" in capsys.readouterr().err
+        assert problem in error and error.count("\n") == 1

@@ -52,15 +52,6 @@ def test_parses_are_the_ensembles(model: str, second: str, source: str, tmp_path
         assert_same([parses for _, parses in lists_of(tmp_path / "k.jsonl")], ensemble.kbest(SENTENCES, 3))
 
 
-@pytest.mark.parametrize(
-    "command", [["predict"], ["kbest", "-k", "4"], ["sample", "-k", "4"]], ids=["predict", "kbest", "sample"]
-)
-def test_one_model_is_itself(model: str, source: str, tmp_path: Path, command: list[str]) -> None:
-    for name, more in (("alone", []), ("of one", ["--combine", "scores"])):
-        assert run(*command, model, source, "-o", tmp_path / name, *more) == 0
-    assert (tmp_path / "alone").read_bytes() == (tmp_path / "of one").read_bytes()
-
-
 def test_models_are_the_first_folders(tmp_path: Path) -> None:
     one, two = (str(tmp_path / name) for name in ("one", "two"))
     for folder in (one, two):

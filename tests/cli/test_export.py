@@ -67,12 +67,3 @@ def test_evaluate_and_train_take_a_run(
     assert tables[0] == tables[1]
     options = ["--init_from", str(run), "--output", str(tmp_path / "more"), "--optimization.epochs", "1"]
     train(load_config(trained_config, options), quiet=True)
-
-
-def test_a_model_folder_is_one_whatever_lies_in_it(run: Path) -> None:
-    """A folder with a file of a model is meant itself, not the folder called model in it."""
-    assert main(["export", str(run), "-q"]) == 0
-    shutil.copytree(run / "model", run / "model" / "model")
-    (run / "model" / "config.json").unlink()
-    with pytest.raises(TreeparseError, match=f"{run}/model is no model folder: it has no config.json"):
-        Parser.from_pretrained(run / "model")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from helpers.parsed_files import conllu, written
@@ -17,7 +17,6 @@ from helpers.sentences import learnable_sentences
 from treeparse.cli.main import main
 from treeparse.data.conllu import ConlluSentence
 from treeparse.model import Parser, ParserConfig
-from treeparse.names import DECODERS, Decoder
 from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
 
@@ -118,15 +117,6 @@ def test_decoders_are_the_parsers(model: str, parser: Parser, tmp_path: Path, de
     name: Any = decoder.replace("-", "_")
     parses = parser.parse(sentences, decoder=name)
     assert list(trees_of(target.read_bytes())) == [list(parse.heads) for parse in parses]
-
-
-def test_all_decoders_can_be_asked_for(model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert get_args(Decoder) == DECODERS
-    with pytest.raises(SystemExit):
-        predict(model, "-", "--decoder", "finest")
-    assert "Unknown decoder 'finest': choose one of best, arcs_first, nonprojective, projective, minimum_risk" in (
-        capsys.readouterr().err
-    )
 
 
 def test_trees_in_the_input_have_no_say(model: str, tmp_path: Path) -> None:
@@ -334,10 +324,6 @@ def test_model_that_reads_tags_names_the_sentence_without_them(
 def test_other_faults(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = written(tmp_path / "in.conllu", TRICKY)
     assert "is no model folder" in error_of(capsys, tmp_path, source)
-    assert "there is no file" in error_of(capsys, model, tmp_path / "missing.conllu")
-    assert "does not exist; create it first" in error_of(capsys, model, source, "-o", tmp_path / "no" / "out")
-    assert main(["predict", model, source, "--device", "abacus"]) == 2
-    assert "no device 'abacus'" in capsys.readouterr().err
     for option in ("--batch-words", "--chunk"):
         with pytest.raises(SystemExit):
             predict(model, source, option, "0")
@@ -356,16 +342,6 @@ def test_treebanks_change_in_their_parses_alone(model: str, tmp_path: Path) -> N
         assert predict(model, source, "-o", target, "-q") == 0
         assert_only_parses_differ(source.read_bytes(), target.read_bytes())
         assert_trees(target.read_bytes())
-
-
-def test_an_input_in_utf_16_is_refused_with_the_command_that_converts_it(
-    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source, target = tmp_path / "in.conllu", tmp_path / "out.conllu"
-    source.write_text(conllu(["a", "b"]), encoding="UTF-16")
-    error = error_of(capsys, model, source, "-o", target)
-    assert error.startswith(f"treeparse: error: {source}:1: ") and "iconv" in error
-    assert not target.exists()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import socket
-import sys
 import urllib.error
 import urllib.request
 from dataclasses import fields
@@ -64,7 +63,6 @@ def test_names_of_models(tmp_path: Path) -> None:
     [
         (["--port", "65536"], "must be a whole number from 0 to 65535, got '65536'"),
         (["--seconds", "0"], "must be a number of seconds above 0 and up to 86400, got '0'"),
-        (["--client-seconds", "nan"], "must be a number of seconds above 0 and up to 86400, got 'nan'"),
         (["--max-words", "none"], "must be a whole number of 1 or more, got 'none'"),
     ],
 )
@@ -74,24 +72,11 @@ def test_options_that_are_wrong(options: list[str], words: str, capsys: pytest.C
     assert words in capsys.readouterr().err
 
 
-def test_models_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["serve", str(tmp_path)]) == 2
-    assert "is no model folder" in capsys.readouterr().err
-
-
 def test_a_port_that_is_taken(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert cli.main(["serve", model, "--port", str(port)]) == 2
     assert f"The server cannot listen at 127.0.0.1, port {port}: " in capsys.readouterr().err
-
-
-def test_without_the_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for module in ("treeparse.cli.commands.serve", "treeparse.serve", "treeparse.serve.limits"):
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, "aiohttp", None)
-    assert cli.main(["serve", "model"]) == 2
-    assert "serve needs aiohttp: pip install 'treeparse[serve]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

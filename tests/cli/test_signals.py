@@ -1,6 +1,5 @@
 """Commands that a signal ends leave nothing half-written."""
 
-import errno
 import os
 import signal
 import subprocess
@@ -150,16 +149,6 @@ def test_a_second_signal_does_not_break_the_cleaning(monkeypatch: pytest.MonkeyP
     assert calls and files() == INPUTS
 
 
-def test_the_end_needs_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Gone:
-        def write(self, text: str) -> int:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(os, "fsync", lambda descriptor: os.kill(os.getpid(), signal.SIGHUP))
-    monkeypatch.setattr(sys, "stderr", Gone())
-    assert main([*COMMANDS["check"], "-q"]) == 129
-
-
 def test_training_says_how_to_go_on(
     tiny_config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,17 +213,6 @@ def test_what_ignores_sighup_goes_on(forks: Forks, model: str) -> None:
         end(pipe)
         assert process.wait() == 0, process.stderr()
     assert "root" in Path("out").read_text()
-
-
-def test_two_commands_write_one_output(forks: Forks, model: str) -> None:
-    """The last one wins; the first does not touch what the other is writing."""
-    with waiting_for_input(forks, model, "out") as (process, pipe):
-        assert main(["predict", model, "in.conllu", "-o", "out", "-q"]) == 0
-        assert len([*Path().glob(".out.*.tmp")]) == 1 and "# sent_id = s1" in Path("out").read_text()
-        os.write(pipe, TREES.replace("= s1", "= s2").encode()[20:])
-        end(pipe)
-        assert process.wait() == 0, process.stderr()
-    assert files() == sorted([*INPUTS, "out"])
 
 
 @pytest.mark.slow

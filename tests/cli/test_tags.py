@@ -55,14 +55,6 @@ def test_only_words_get_the_tags_that_are_predicted(tagger: tuple[Parser, str], 
     assert [row[3] for row in rows(plain)] == [row[3] for row in rows(Path(source).read_text(encoding="utf-8"))]
 
 
-def test_text_gets_tags(tagger: tuple[Parser, str], tmp_path: Path) -> None:
-    model, folder = tagger
-    source, output = written(tmp_path / "in.txt", "Noun1 Verb2\n"), tmp_path / "out.conllu"
-    assert main(["predict", "-q", folder, source, "--format", "text", "--tags", "-o", str(output)]) == 0
-    [parse] = model.parse([["Noun1", "Verb2"]])
-    assert tuple(row[3] for row in rows(output.read_text(encoding="utf-8"))) == parse.upos
-
-
 def test_a_model_without_tags(
     model: str, tagger: tuple[Parser, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

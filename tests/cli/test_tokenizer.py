@@ -138,15 +138,3 @@ def test_text_whose_multiword_tokens_are_whole_is_warned_of(
     assert vocabulary.pop("multiword_tokens") == {"zum": "zu dem"}
     indexer = Indexer.from_json(vocabulary)  # of a model of before
     Parser(Parser.from_pretrained(german).config, indexer).parse([["ich", "gehe", "zum", "Haus"]])
-
-
-def test_mistakes_become_sentences(
-    model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert main(["predict", model, source, "--tokenizer", "spacy:en"]) == 2
-    assert "A tokenizer splits raw text, but the format is conllu: give the format text." in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    target = tmp_path / "out.conllu"
-    assert run("predict", model, source, "-o", target) == 2
-    assert "needs spaCy: pip install treeparse[spacy]" in capsys.readouterr().err
-    assert not target.exists()

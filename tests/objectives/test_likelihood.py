@@ -245,24 +245,6 @@ def test_head_selection_adds_up_the_possible_heads() -> None:
     torch.testing.assert_close(HeadSelection()(p, batch), expected)
 
 
-def test_gradients_of_partial_trees() -> None:
-    generator = torch.Generator().manual_seed(6)
-    shapes = (4, 4, 4), (4, 4, 4, 2)
-    scores = [torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in shapes]
-    batch = batch_of(KNOWN_HEADS, KNOWN_LABELS, PARTIAL_LENGTHS)
-    assert_objective_derivatives(TreeLikelihood(), labeled_crf, scores, batch)
-
-
-def test_complete_trees_cost_the_same_beside_incomplete_ones() -> None:
-    scores = make_scores()
-    alone = loss_of(TreeLikelihood(), scores, HEADS)
-    heads = HEADS.clone()
-    heads[0, 1] = -1
-    beside = loss_of(TreeLikelihood(), scores, heads)
-    torch.testing.assert_close(beside[1:], alone[1:])
-    assert 0 < beside[0] < alone[0]
-
-
 def test_what_is_known_of_a_tree_must_fit_one() -> None:
     heads = torch.tensor([[-1, 2, 1, -1, 0], [-1, 2, 0, -1, -1], [-1, 0, -1, -1, -1]])  # words 1 and 2 in a cycle
     with pytest.raises(NoTreeError, match="batch item 0"):
@@ -309,21 +291,6 @@ def test_a_weighted_sum() -> None:
         WeightedSum([Weighted(TreeLikelihood()), Weighted(TreeLikelihood(), 0.5)])
     with pytest.raises(TreeparseError, match="must have at least one term, got none"):
         WeightedSum([])
-
-
-def test_tree_likelihood_names_the_sentence_that_can_have_no_tree() -> None:
-    scores = make_scores()
-    scores[1, :, 2] = -torch.inf
-    with pytest.raises(NoTreeError, match="batch item 1"):
-        loss_of(TreeLikelihood(), scores, HEADS)
-
-
-def test_scores_are_not_changed() -> None:
-    scores = make_scores()
-    before = scores.clone()
-    for objective in (TreeLikelihood(), HeadSelection()):
-        loss_of(objective, scores, HEADS)
-    assert torch.equal(scores.nan_to_num(0.5), before.nan_to_num(0.5))
 
 
 def test_crossing_arcs_are_open_where_no_tree_has_them() -> None:

@@ -22,30 +22,19 @@ NAMED = b"--b\r\nContent-Disposition: form-data; name=data\r\n"
 @pytest.mark.parametrize(
     ("parameters", "status", "sentence"),
     [
-        ({"model": "nix"}, 404, "Unknown model 'nix'. Models: plain-one, tagger."),
         ({"model": "taggr"}, 404, "Models: plain-one, tagger; did you mean tagger?"),
         ({"probabilites": 1}, 400, "Unknown parameter 'probabilites'. Parameters: data, model"),
         ({"tokenizer": ""}, 400, "The models here have no tokenizer: send tokenised sentences without"),
-        ({"tokenizer": "presegmented"}, 400, "The models here have no tokenizer"),
         ({"input": "plaintext"}, 400, "'input' must be one of 'conllu', 'horizontal', 'vertical', got 'plaintext'."),
-        ({"output": "matxin"}, 400, "The parameter 'output' must be one of 'conllu', 'jsonl', got 'matxin'."),
         ({"output": "jsonl"}, 400, "The output jsonl is for lists: send kbest=K"),
         ({"kbest": 0}, 400, "The parameter 'kbest' must be a whole number from 1 to 100, got '0'."),
-        ({"kbest": 101}, 400, "The parameter 'kbest' must be a whole number from 1 to 100, got '101'."),
-        ({"sample": "٣"}, 400, "The parameter 'sample' must be a whole number from 1 to 100, got '٣'."),
-        ({"sample": "9" * 5000}, 400, "The parameter 'sample' must be a whole number from 1 to 100, got '999"),
         ({"sample": 1, "seed": 2**63}, 400, "'seed' must be a whole number from 0 to 9223372036854775807, got '92"),
         ({"seed": 1}, 400, "The parameter 'seed' needs the parameter 'sample'"),
         ({"kbest": 2, "sample": 2}, 400, "ask for different lists: send one of them."),
         ({"probabilities": "perhaps"}, 400, "', got 'perhaps'."),
         ({"data": ""}, 400, "data: the file holds no sentence"),
-        ({"data": " \n"}, 400, "data: the file holds no sentence"),
         ({"data": "a\n\nb \xe9\xff".encode("latin-1")}, 400, "must be UTF-8, got the byte 0xe9"),
-        (
-            {"input": "conllu", "data": conllu(("a",), ("b",)) + "3\tx\n"},
-            400,
-            "data:7: a line must have 10 columns, got 2",
-        ),
+        ({"input": "conllu", "data": conllu(("a",), ("b",)) + "3\tx\n"}, 400, "data:7: a line must have 10 columns"),
     ],
 )
 def test_what_is_wrong_is_said(server: Server, parameters: dict[str, Any], status: int, sentence: str) -> None:
@@ -60,12 +49,7 @@ def test_what_is_wrong_is_said(server: Server, parameters: dict[str, Any], statu
         (b"data=a&data=b", FORM, "The parameter 'data' is given twice"),
         (b"data=a&model=%ff", FORM, "must be UTF-8, got the byte 0xff"),
         (b"data=a", "application/json", "or multipart/form-data, got application/json."),
-        (b"data=a", "multipart/form-data", "multipart/form-data body cannot be read"),
-        (b"", PARTS, "The parameter 'data' is missing"),
         (b"nothing", PARTS, "multipart/form-data body cannot be read"),
-        (b"--b\r\nContent-Type: text/plain\r\n\r\na\r\n--b--\r\n", PARTS, "missing name"),
-        (NAMED + b"\r\n\xe9\r\n--b--\r\n", PARTS, "must be UTF-8, got the byte 0xe9"),
-        (NAMED + b"\r\na\r\n" + NAMED + b"\r\na\r\n--b--\r\n", PARTS, "'data' is given twice"),
     ],
 )
 def test_bodies_that_are_wrong(server: Server, body: bytes, content_type: str, sentence: str) -> None:
