@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.parsed_files import MULTIWORD, written
+from helpers.commands import Capture, error_of
+from helpers.parsed_files import MULTIWORD, trees_as_text, written
 from helpers.sentences import learnable_sentences
 
 from treeparse.cli.main import main
-from treeparse.data.conllu import ConlluSentence
 from treeparse.metrics import parse_calibration
 from treeparse.model import Parser
 from treeparse.model.temperature import fit_label_temperature, fit_temperature
@@ -25,13 +25,10 @@ def run(command: str, *arguments: str | Path) -> int:
 
 @pytest.fixture
 def dev(tmp_path: Path) -> str:
-    sentences = [ConlluSentence.from_forms(each.forms).with_parse(each.heads or (), each.labels or ()) for each in DEV]
-    return written(tmp_path / "dev.conllu", "".join(sentence.text for sentence in sentences))
+    return written(tmp_path / "dev.conllu", trees_as_text(DEV))
 
 
-def test_the_temperature_is_fitted_and_kept(
-    model: str, dev: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_temperature_is_fitted_and_kept(model: str, dev: str, tmp_path: Path, capsys: Capture) -> None:
     folder = tmp_path / "model"
     shutil.copytree(model, folder)
     (folder / "README.md").write_text("a card", encoding="utf-8")
@@ -55,9 +52,9 @@ def test_the_temperature_is_fitted_and_kept(
     assert Parser.from_pretrained(model).config.temperature == 1
 
 
-def test_what_is_on_the_hub_is_not_changed(dev: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("calibrate", "organisation/name", dev) == 2
-    assert "organisation/name is no folder that can be changed: say by -o DIR" in capsys.readouterr().err
+def test_what_is_on_the_hub_is_not_changed(dev: str, capsys: Capture) -> None:
+    problem = "organisation/name is no folder that can be changed: say by -o DIR"
+    assert problem in error_of(capsys, "calibrate", "organisation/name", dev)
 
 
 def expected(parser: Parser, gold: list[Sentence]) -> dict[str, Any]:
@@ -68,7 +65,7 @@ def expected(parser: Parser, gold: list[Sentence]) -> dict[str, Any]:
 
 
 def test_errors_before_and_after_are_said_of_arcs_and_of_labels(
-    model: str, dev: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: str, dev: str, tmp_path: Path, capsys: Capture
 ) -> None:
     """Those that ``evaluate --calibration`` finds on the same sentences with the two models."""
     assert run("calibrate", model, dev, "-o", tmp_path / "other") == 0
@@ -80,9 +77,7 @@ def test_errors_before_and_after_are_said_of_arcs_and_of_labels(
         assert shown[title] == [f"{100 * errors[part]['ece']:.2f}" for errors in (before, after)]
 
 
-def test_calibration_in_tables_and_json(
-    model: str, parser: Parser, dev: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_calibration_in_tables_and_json(model: str, parser: Parser, dev: str, tmp_path: Path, capsys: Capture) -> None:
     output = tmp_path / "scores.json"
     assert run("evaluate", "--model", model, dev, "--calibration", "--output", output) == 0
     [system] = json.loads(output.read_text(encoding="utf-8"))["systems"]
@@ -103,12 +98,11 @@ def test_calibration_in_tables_and_json(
     assert "calibration" not in json.loads(capsys.readouterr().out)["systems"][0]
 
 
-def test_calibration_of_two_systems_is_the_models(model: str, dev: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_calibration_of_two_systems_is_the_models(model: str, dev: str, capsys: Capture) -> None:
     assert run("evaluate", dev, dev, "--model", model, "--calibration", "--output", "-", "--resamples", "9") == 0
     systems = json.loads(capsys.readouterr().out)["systems"]
     assert ["calibration" in system for system in systems] == [True, False]
-    assert run("evaluate", dev, dev, "--calibration") == 2
-    assert "--calibration is of a model's probabilities" in capsys.readouterr().err
+    assert "--calibration is of a model's probabilities" in error_of(capsys, "evaluate", dev, dev, "--calibration")
 
 
 def test_probabilities_follow_the_temperature_and_trees_do_not(model: str, dev: str, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 
 import pytest
+from helpers.commands import error_of
+from helpers.parsed_files import written
 
 from treeparse.cli.main import main
 
@@ -35,16 +37,18 @@ NO_HEADS = b"""# sent_id = raw
 
 @pytest.fixture
 def clean(tmp_path):
-    path = tmp_path / "clean.conllu"
-    path.write_bytes(CLEAN)
-    return path
+    return written(tmp_path / "clean.conllu", CLEAN)
 
 
 @pytest.fixture
 def faulty(tmp_path):
-    path = tmp_path / "faulty.conllu.gz"
-    path.write_bytes(gzip.compress(CYCLE + CLEAN + TWO_ROOTS + NO_HEADS))
-    return path
+    return written(tmp_path / "faulty.conllu.gz", gzip.compress(CYCLE + CLEAN + TWO_ROOTS + NO_HEADS))
+
+
+def checked(capsys, *arguments) -> tuple[int, list[str]]:
+    """The exit code, and the lines on standard output."""
+    code = main(["check", *map(str, arguments)])
+    return code, capsys.readouterr().out.splitlines()
 
 
 def test_clean_file(clean, capsys):
@@ -77,8 +81,8 @@ def test_clean_file(clean, capsys):
 
 
 def test_every_fault_has_its_line(faulty, capsys):
-    assert main(["check", "-q", str(faulty)]) == 1
-    assert capsys.readouterr().out.splitlines() == [
+    code, faults = checked(capsys, "-q", faulty)
+    assert code == 1 and faults == [
         f"{faulty}:2: sentence turn: the heads of words 1, 2 lead into a cycle, never to the root",
         f"{faulty}:14: sentence roots: words 1, 2 all hang from the root, but a tree has one root",
         f"{faulty}:17: sentence raw: word 1 has no head (HEAD is _)",
@@ -88,8 +92,8 @@ def test_every_fault_has_its_line(faulty, capsys):
 
 @pytest.mark.parametrize(("option", "lines"), [("--multi-root", [2, 17, 18]), ("--no-trees", [])])
 def test_options_let_faults_pass(faulty, capsys, option, lines):
-    assert main(["check", "-q", option, str(faulty)]) == bool(lines)
-    assert [int(line.split(":")[1]) for line in capsys.readouterr().out.splitlines()] == lines
+    code, faults = checked(capsys, "-q", option, faulty)
+    assert (code, [int(line.split(":")[1]) for line in faults]) == (bool(lines), lines)
 
 
 def test_several_files_have_their_columns_and_a_sum(clean, faulty, capsys):
@@ -131,44 +135,32 @@ def test_json_holds_faults_and_figures(clean, faulty, tmp_path, capsys):
 
 
 def test_empty_file_is_a_fault_without_a_table(tmp_path, capsys):
-    path = tmp_path / "empty.conllu"
-    path.touch()
-    assert main(["check", str(path)]) == 1
-    assert capsys.readouterr().out == f"{path}: the file holds no sentence\n"
+    path = written(tmp_path / "empty.conllu", "")
+    assert checked(capsys, path) == (1, [f"{path}: the file holds no sentence"])
 
 
 def test_missing_and_damaged_files_are_usage_errors(clean, tmp_path, capsys):
-    assert main(["check", str(clean), str(tmp_path / "missing")]) == 2
-    assert "there is no file" in capsys.readouterr().err
-    damaged = tmp_path / "damaged.gz"
-    damaged.write_bytes(b"plain text")
-    assert main(["check", str(damaged)]) == 2
-    assert capsys.readouterr().err.startswith(f"treeparse: error: {damaged}: this is no whole gzip file")
+    assert "there is no file" in error_of(capsys, "check", clean, tmp_path / "missing")
+    damaged = written(tmp_path / "damaged.gz", "plain text")
+    assert f"error: {damaged}: this is no whole gzip file" in error_of(capsys, "check", damaged)
 
 
 FRENCH = CLEAN.decode().replace("Do", "Dé").replace("go", "gé")
 
 
 def test_a_file_in_another_encoding_is_one_fault_and_the_next_file_is_checked(clean, tmp_path, capsys):
-    path = tmp_path / "old.conllu"
-    path.write_bytes((CLEAN.decode() * 9 + FRENCH * 300).encode("latin-1"))
-    assert main(["check", str(path), str(clean)]) == 1
-    first, blank, *table = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{path}: in 300 of 309 sentences ") and "first in lines 56, 62," in first
+    path = written(tmp_path / "old.conllu", (CLEAN.decode() * 9 + FRENCH * 300).encode("latin-1"))
+    code, (first, blank, *table) = checked(capsys, path, clean)
+    assert code == 1 and first.startswith(f"{path}: in 300 of 309 sentences ") and "first in lines 56, 62," in first
     assert "iconv" in first and blank == ""
     assert table[3].split() == ["sentences", "9", "1", "10"]
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
 def test_compressed_files_are_checked_and_named_without_their_suffix(tmp_path, capsys, suffix):
-    path = tmp_path / f"some.conllu{suffix}"
-    path.write_bytes({".gz": gzip, ".bz2": bz2, ".xz": lzma}[suffix].compress(CLEAN))
-    assert main(["check", str(path)]) == 0
-    assert capsys.readouterr().out.splitlines()[0].strip() == "some"
-
-
-def lines_of(capsys) -> list[str]:
-    return capsys.readouterr().out.splitlines()
+    path = written(tmp_path / f"some.conllu{suffix}", {".gz": gzip, ".bz2": bz2, ".xz": lzma}[suffix].compress(CLEAN))
+    code, lines = checked(capsys, path)
+    assert (code, lines[0].strip()) == (0, "some")
 
 
 BARE = b"1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n2\tb\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
@@ -185,30 +177,23 @@ UNLABELLED = CLEAN.replace(b"aux", b"_").replace(b"advmod", b"_").replace(b"root
 )
 def test_what_all_sentences_lack_is_one_fault_of_the_file(tmp_path, capsys, sentence, problem, remedy):
     path = tmp_path / "bare.conllu"
-    path.write_bytes(sentence * 2000)
-    assert main(["check", str(path)]) == 1
-    [line] = lines_of(capsys)
-    assert line.startswith(f"{path}: in all 2,000 sentences {problem}: {remedy}")
-    path.write_bytes(sentence + CLEAN + sentence * 5)
-    assert main(["check", "-q", str(path)]) == 1
-    [line] = lines_of(capsys)
+    code, [line] = checked(capsys, written(path, sentence * 2000))
+    assert code == 1 and line.startswith(f"{path}: in all 2,000 sentences {problem}: {remedy}")
+    code, [line] = checked(capsys, "-q", written(path, sentence + CLEAN + sentence * 5))
     places = [1, 1 + (sentence + CLEAN).count(b"\n"), 1 + (sentence + CLEAN + sentence).count(b"\n")]
     places = [place + 2 * (sentence == UNLABELLED) for place in places]  # its words begin in line 3
-    assert line.startswith(f"{path}: in 6 of 7 sentences {problem}, first in lines {', '.join(map(str, places))}: ")
-    path.write_bytes(sentence + CLEAN)
-    assert main(["check", "-q", str(path)]) == 1
-    [line] = lines_of(capsys)
-    assert line.startswith(f"{path}:{places[0]}: ") and line.endswith(problem)
-    path.write_bytes(sentence * 2000)
-    assert main(["check", "-q", "--no-trees", str(path)]) == 0
+    start = f"{path}: in 6 of 7 sentences {problem}, first in lines {', '.join(map(str, places))}: "
+    assert code == 1 and line.startswith(start)
+    code, [line] = checked(capsys, "-q", written(path, sentence + CLEAN))
+    assert code == 1 and line.startswith(f"{path}:{places[0]}: ") and line.endswith(problem)
+    assert checked(capsys, "-q", "--no-trees", written(path, sentence * 2000)) == (0, [])
 
 
 def test_a_word_of_a_tree_without_a_label_is_a_fault(tmp_path, capsys):
-    path = tmp_path / "some.conllu"
-    path.write_bytes(CLEAN + CLEAN.replace(b"advmod", b"_"))
-    assert main(["check", "-q", str(path)]) == 1
-    assert lines_of(capsys) == [f"{path}:10: sentence one: word 2 has head 3 and no label (DEPREL is _)"]
-    assert main(["check", "-q", "--no-trees", str(path)]) == 0
+    path = written(tmp_path / "some.conllu", CLEAN + CLEAN.replace(b"advmod", b"_"))
+    fault = f"{path}:10: sentence one: word 2 has head 3 and no label (DEPREL is _)"
+    assert checked(capsys, "-q", path) == (1, [fault])
+    assert checked(capsys, "-q", "--no-trees", path) == (0, [])
 
 
 def row(word, form, head, label="dep", upos="X", feats="_"):
@@ -221,8 +206,9 @@ OTHER = row(1, "other", 0, "root", "NOUN", "Case=Nom|Number=Dual") + row(2, "wor
 
 
 def notes_of(capsys, *paths) -> list[str]:
-    assert main(["check", *map(str, paths)]) == 0
-    return [line for line in lines_of(capsys) if line.startswith("note: ")]
+    code, lines = checked(capsys, *paths)
+    assert code == 0
+    return [line for line in lines if line.startswith("note: ")]
 
 
 def test_several_files_are_compared_in_notes(tmp_path, capsys):
@@ -237,8 +223,8 @@ def test_several_files_are_compared_in_notes(tmp_path, capsys):
     ]
     assert notes_of(capsys, train) == []
     report = tmp_path / "report.json"
-    assert main(["check", "-q", str(train), str(dev), "--output", str(report)]) == 0
-    assert lines_of(capsys) == [] and len(json.loads(report.read_text())["notes"]) == 4
+    assert checked(capsys, "-q", train, dev, "--output", report) == (0, [])
+    assert len(json.loads(report.read_text())["notes"]) == 4
 
 
 def test_notes_name_the_longest_shared_sentences_and_the_most_frequent_labels(tmp_path, capsys):
@@ -296,36 +282,26 @@ LOOSE = {
 @pytest.mark.parametrize(("data", "lines"), LOOSE.values(), ids=LOOSE)
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_ud_asks_the_official_validator(tmp_path, capsys, data, lines, suffix):
-    path = tmp_path / f"some.conllu{suffix}"
-    path.write_bytes(gzip.compress(data) if suffix else data)
-    assert main(["check", "-q", str(path)]) == 0
-    assert lines_of(capsys) == []
-    assert main(["check", "-q", "--ud", str(path)]) == 1
-    faults = lines_of(capsys)
-    assert faults and all(fault.startswith(f"{path}:") for fault in faults)
+    path = written(tmp_path / f"some.conllu{suffix}", gzip.compress(data) if suffix else data)
+    assert checked(capsys, "-q", path) == (0, [])
+    code, faults = checked(capsys, "-q", "--ud", path)
+    assert code == 1 and faults and all(fault.startswith(f"{path}:") for fault in faults)
     assert all(any(fault.startswith(f"{path}:{line}:") for fault in faults) for line in lines)
 
 
 def test_ud_accepts_what_the_official_validator_accepts(tmp_path, capsys):
-    path = tmp_path / "some.conllu"
-    path.write_bytes(UD)
-    assert main(["check", "-q", "--ud", str(path)]) == 0
-    assert lines_of(capsys) == []
+    assert checked(capsys, "-q", "--ud", written(tmp_path / "some.conllu", UD)) == (0, [])
 
 
-def test_ud_is_asked_of_sound_files_only_and_not_of_standard_input(faulty, capsys):
-    assert main(["check", "-q", str(faulty)]) == 1
-    expected = lines_of(capsys)
-    assert main(["check", "-q", "--ud", str(faulty)]) == 1
-    assert lines_of(capsys) == expected
-    assert main(["check", "--ud", "-"]) == 2
-    assert "--ud reads the files again" in capsys.readouterr().err
+def test_ud_is_asked_of_sound_files_only_and_what_reads_twice_not_of_standard_input(faulty, capsys):
+    assert checked(capsys, "-q", "--ud", faulty) == checked(capsys, "-q", faulty)
+    assert "--ud reads the files again" in error_of(capsys, "check", "--ud", "-")
+    assert "--html reads the files again" in error_of(capsys, "check", "-", "--html", "page.html")
 
 
 def test_ud_needs_its_extra(clean, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "udtools", None)
-    assert main(["check", "--ud", str(clean)]) == 2
-    assert "pip install treeparse[ud]" in capsys.readouterr().err
+    assert "pip install treeparse[ud]" in error_of(capsys, "check", "--ud", clean)
 
 
 def test_a_page_draws_unique_kinds_of_arcs_and_crossing_arcs(tmp_path, capsys):
@@ -349,8 +325,3 @@ def test_a_page_draws_unique_kinds_of_arcs_and_crossing_arcs(tmp_path, capsys):
     capsys.readouterr()
     assert main(["check", str(path), "--html", "-"]) == 1
     assert capsys.readouterr().out == text
-
-
-def test_a_page_of_standard_input_is_refused(capsys, monkeypatch):
-    assert main(["check", "-", "--html", "page.html"]) == 2
-    assert "--html reads the files again" in capsys.readouterr().err

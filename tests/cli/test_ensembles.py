@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.parsed_files import SENTENCES, assert_same, conllu, lists_of, written
+from helpers.commands import Capture, error_of
+from helpers.parsed_files import SENTENCES, assert_same, lists_of, trees_as_text, written
 from helpers.sentences import learnable_sentences
 
 from treeparse.cli.main import main
 from treeparse.cli.models import leading_models
-from treeparse.data import read_conllu, write_conllu
+from treeparse.data import read_conllu
 from treeparse.model import Ensemble, Parser, ParserConfig
 from treeparse.names import COMBINATIONS
 from treeparse.nn import BiLSTMConfig
@@ -68,18 +69,7 @@ def test_options_may_stand_anywhere(model: str, second: str, source: str, tmp_pa
     assert len(list(read_conllu(tmp_path / "one"))) == 2 * len(SENTENCES)
 
 
-def error_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    try:
-        code = run(*map(str, arguments))
-    except SystemExit as stopped:
-        code = stopped.code
-    assert code == 2
-    return capsys.readouterr().err
-
-
-def test_what_is_refused(
-    model: str, second: str, parser: Parser, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_refused(model: str, second: str, parser: Parser, source: str, tmp_path: Path, capsys: Capture) -> None:
     assert f"There is no input after the folders {model}, {second}" in error_of(capsys, "predict", model, second)
     assert "Unknown way to combine models 'mean'" in error_of(capsys, "predict", model, source, "--combine", "mean")
     problem = error_of(capsys, "kbest", "-k", 2, model, second, source, "--combine", "marginals")
@@ -95,15 +85,9 @@ def test_what_is_refused(
 
 
 @pytest.mark.parametrize("how", COMBINATIONS)
-def test_ensembles_are_scored(
-    model: str, second: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: Any
-) -> None:
+def test_ensembles_are_scored(model: str, second: str, tmp_path: Path, capsys: Capture, how: Any) -> None:
     """As what they parse is, wherever the files stand; two of them are compared."""
-    sentences = learnable_sentences(6, seed=3)
-    blank = read_conllu(written(tmp_path / "blank.conllu", conllu(*(sentence.forms for sentence in sentences))))
-    gold = tmp_path / "gold.conllu"
-    pairs = zip(blank, sentences, strict=True)
-    write_conllu(gold, [block.with_parse(s.heads or (), s.labels or ()) for block, s in pairs])
+    gold = written(tmp_path / "gold.conllu", trees_as_text(learnable_sentences(6, seed=3)))
     assert run("predict", model, second, gold, "-o", tmp_path / "parsed", "-q", "--combine", how) == 0
     tables = []
     for arguments in (
@@ -122,9 +106,7 @@ def test_ensembles_are_scored(
     assert [s["system"] for s in json.loads(capsys.readouterr().out)["systems"]] == [f"{model} + {second}", second]
 
 
-def test_faults_of_evaluating_an_ensemble(
-    model: str, second: str, source: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_faults_of_evaluating_an_ensemble(model: str, second: str, source: str, capsys: Capture) -> None:
     assert "There are no gold trees to score against" in error_of(capsys, "evaluate", "--model", model, second)
     problem = error_of(capsys, "evaluate", source, source, "--combine", "scores")
     assert "--combine says how several models parse as one" in problem

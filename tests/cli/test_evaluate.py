@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.commands import Capture, error_of
 from helpers.drawn import read_drawn
 from helpers.parsed_files import written
 from udtools import udeval
@@ -74,17 +75,14 @@ def official(gold: str, system: str) -> dict[str, str]:
     return {name: f"{100 * scores[name].f1:.2f}" for name in ("UAS", "LAS", "CLAS")}
 
 
-def error_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(["evaluate", *arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.count("\n") == 1
-    return captured.err
+def evaluated(capsys: Capture, *arguments: object) -> str:
+    """The tables on standard output."""
+    assert main(["evaluate", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
 
 
-def test_the_table_prints_the_official_figures(gold: str, system: str, capsys: pytest.CaptureFixture[str]):
-    assert main(["evaluate", gold, system]) == 0
-    output = capsys.readouterr().out
+def test_the_table_prints_the_official_figures(gold: str, system: str, capsys: Capture):
+    output = evaluated(capsys, gold, system)
     for name, figure in official(gold, system).items():
         assert table_row(output, name)[0] == figure
     assert table_row(output, "UAS") == ["91.67", "90.91"]
@@ -97,33 +95,29 @@ def test_the_table_prints_the_official_figures(gold: str, system: str, capsys: p
     assert "label  " not in output
 
 
-def test_by_label(gold: str, system: str, capsys: pytest.CaptureFixture[str]):
-    assert main(["evaluate", gold, system, "--by-label"]) == 0
-    output = capsys.readouterr().out
+def test_by_label(gold: str, system: str, capsys: Capture):
+    output = evaluated(capsys, gold, system, "--by-label")
     assert table_row(output, "nsubj") == ["1", "1", "100.00", "100.00", "100.00"]
     assert table_row(output, "nmod") == ["1", "0", "-", "0.00", "0.00"]
     assert table_row(output, "obl") == ["0", "1", "0.00", "-", "0.00"]
 
 
-def test_json_holds_the_whole_report(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_json_holds_the_whole_report(gold: str, system: str, tmp_path: Path, capsys: Capture):
     target = tmp_path / "scores.json"
-    assert main(["evaluate", gold, system, "--output", str(target), "-q"]) == 0
-    assert capsys.readouterr().out == ""
+    assert evaluated(capsys, gold, system, "--output", str(target), "-q") == ""
     report = attachment_scores(*([s.words for s in read_conllu(path)] for path in (gold, system)))
     assert json.loads(target.read_text()) == {
         "gold": gold,
         "sentences_left_out": 0,
         "systems": [{"system": system, "scores": report.as_dict()}],
     }
-    assert main(["evaluate", gold, system, "--output", "-"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(target.read_text())
+    assert json.loads(evaluated(capsys, gold, system, "--output", "-")) == json.loads(target.read_text())
 
 
-def test_two_systems_are_compared(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_two_systems_are_compared(gold: str, system: str, tmp_path: Path, capsys: Capture):
     target = tmp_path / "scores.json"
     arguments = ["--resamples", "300", "--seed", "4", "--by-label", "--output", str(target)]
-    assert main(["evaluate", gold, system, gold, *arguments]) == 0
-    output = capsys.readouterr().out
+    output = evaluated(capsys, gold, system, gold, *arguments)
     sides = [[s.words for s in read_conllu(path)] for path in (gold, system, gold)]
     expected = paired_bootstrap(*sides, resamples=300, seed=4)["las"]
     assert output.splitlines()[:3] == [f"gold  {gold}", f"A     {system}", f"B     {gold}"]
@@ -157,11 +151,10 @@ def nbest_files(gold: str, tmp_path: Path) -> list[str]:
     return paths
 
 
-def test_nbest_files_get_oracle_scores(gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_nbest_files_get_oracle_scores(gold: str, tmp_path: Path, capsys: Capture):
     outputs = []
     for path in nbest_files(gold, tmp_path):
-        assert main(["evaluate", gold, path, "--output", str(tmp_path / "scores.json")]) == 0
-        outputs.append(capsys.readouterr().out.replace(path, "PATH"))
+        outputs.append(evaluated(capsys, gold, path, "--output", str(tmp_path / "scores.json")).replace(path, "PATH"))
         oracle = json.loads((tmp_path / "scores.json").read_text())["systems"][0]["oracle"]
         assert [row["size"] for row in oracle] == [1, 2, 3]
         assert [row["las"] for row in oracle] == [10 / 12, 1, 1]
@@ -178,12 +171,9 @@ def test_nbest_files_get_oracle_scores(gold: str, tmp_path: Path, capsys: pytest
     ]
 
 
-def test_nbest_files_compare_by_their_first_trees(
-    gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_nbest_files_compare_by_their_first_trees(gold: str, system: str, tmp_path: Path, capsys: Capture):
     path, _ = nbest_files(gold, tmp_path)
-    assert main(["evaluate", gold, system, path, "--resamples", "50"]) == 0
-    output = capsys.readouterr().out
+    output = evaluated(capsys, gold, system, path, "--resamples", "50")
     uas = next(line for line in output.splitlines() if line.startswith("UAS"))
     assert uas.split()[1:4] == ["91.67", "83.33", "-8.33"]
     assert output.count("oracle of the first") == 1
@@ -194,28 +184,28 @@ def test_nbest_files_compare_by_their_first_trees(
     assert shown.out.splitlines()[-1].split()[:4] == ["2", "1.50", "100.00", "100.00"]
 
 
-def test_faults_of_nbest_files(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_faults_of_nbest_files(gold: str, system: str, tmp_path: Path, capsys: Capture):
     conllu, jsonl = nbest_files(gold, tmp_path)
     text = Path(conllu).read_text(encoding="utf-8")
     cut = written(tmp_path / "cut.conllu", text[: text.index("# sent_id = third.1")])
-    assert f"3 in {gold}, 2 in {cut}" in error_of(capsys, gold, cut)
+    assert f"3 in {gold}, 2 in {cut}" in error_of(capsys, "evaluate", gold, cut)
     for words in (text, SYSTEM):
         other = written(tmp_path / "other.conllu", words.replace("6\tthe", "6\tthis"))
-        assert ": sentence second: word 6 is 'the' in gold but 'this' in the" in error_of(capsys, gold, other)
+        assert "word 6 is 'the' in gold but 'this' in the" in error_of(capsys, "evaluate", gold, other)
     order = written(tmp_path / "order.conllu", text.replace("# rank = 2", "# rank = 3").replace("first.2", "first.3"))
-    assert "the rank must be 2, the next of the sentence, got 3" in error_of(capsys, gold, order, "--skip-invalid")
+    assert "the rank must be 2, the next of the" in error_of(capsys, "evaluate", gold, order, "--skip-invalid")
     broken = written(tmp_path / "broken.conllu", text.replace("\n1\tdo\tdo\tAUX\t_\t_\t3", "\n1\tdo\tdo\tAUX\t_\t_\t1"))
-    assert "lead into a cycle" in error_of(capsys, gold, broken)
+    assert "lead into a cycle" in error_of(capsys, "evaluate", gold, broken)
     mixed = tmp_path / "mixed"
     mixed.mkdir()
     written(mixed / "1.conllu", text)
     written(mixed / "2.conllu", SYSTEM)
-    assert "1.conllu (n-best), " in error_of(capsys, gold, str(mixed / "*.conllu"))
+    assert "1.conllu (n-best), " in error_of(capsys, "evaluate", gold, str(mixed / "*.conllu"))
     roots = written(
         tmp_path / "roots.jsonl",
         gzip.decompress(Path(jsonl).read_bytes()).decode().replace("[3, 3, 0, 3]", "[0, 3, 0, 3]"),
     )
-    assert "sentence first: tree 2: words 1, 3 all hang from the root" in error_of(capsys, gold, roots)
+    assert "sentence first: tree 2: words 1, 3 all hang from the root" in error_of(capsys, "evaluate", gold, roots)
     assert main(["evaluate", gold, roots, "--multi-root"]) == 0
 
 
@@ -223,11 +213,11 @@ def faulty(text: str) -> str:
     return text.replace("4\tnsubj:pass", "1\tnsubj:pass")  # "a" and "hearing" hang from each other
 
 
-def test_faulty_sentences_are_errors_or_left_out_of_both(gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_faulty_sentences_are_errors_or_left_out_of_both(gold: str, tmp_path: Path, capsys: Capture):
     bad_gold = written(tmp_path / "bad-gold.conllu", faulty(GOLD))
     bad_system = written(tmp_path / "bad-system.conllu", GOLD.replace("INTJ\t_\t_\t0", "INTJ\t_\t_\tx"))
-    assert f"{bad_gold}:10: sentence second: " in error_of(capsys, bad_gold, gold)
-    assert f"{bad_system}:20: sentence third: " in error_of(capsys, gold, bad_system)
+    assert f"{bad_gold}:10: sentence second: " in error_of(capsys, "evaluate", bad_gold, gold)
+    assert f"{bad_system}:20: sentence third: " in error_of(capsys, "evaluate", gold, bad_system)
     assert main(["evaluate", "--skip-invalid", bad_gold, bad_system]) == 0
     captured = capsys.readouterr()
     assert captured.err == "treeparse: 2 faulty sentences left out\n"
@@ -235,25 +225,24 @@ def test_faulty_sentences_are_errors_or_left_out_of_both(gold: str, tmp_path: Pa
     assert table_row(captured.out, "words") == ["4", "3"]
 
 
-def test_no_sound_sentence_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_no_sound_sentence_is_an_error(tmp_path: Path, capsys: Capture):
     bad = written(tmp_path / "bad.conllu", "1\ta\t_\t_\t_\t_\t1\tdep\t_\t_\n\n")
-    assert "No sentence is sound" in error_of(capsys, "--skip-invalid", bad, bad)
+    assert "No sentence is sound" in error_of(capsys, "evaluate", "--skip-invalid", bad, bad)
     empty = written(tmp_path / "empty.conllu", "")
-    assert "no sentence" in error_of(capsys, "--skip-invalid", empty, empty)
+    assert "no sentence" in error_of(capsys, "evaluate", "--skip-invalid", empty, empty)
 
 
-def test_multi_root_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_multi_root_files(tmp_path: Path, capsys: Capture):
     rows = "1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n2\tb\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
     path = written(tmp_path / "roots.conllu", rows)
-    assert "has one root" in error_of(capsys, path, path)
-    assert main(["evaluate", "--multi-root", path, path]) == 0
-    assert table_row(capsys.readouterr().out, "root accuracy") == ["100.00", "100.00"]
+    assert "has one root" in error_of(capsys, "evaluate", path, path)
+    assert table_row(evaluated(capsys, "--multi-root", path, path), "root accuracy") == ["100.00", "100.00"]
 
 
-def test_bad_usage_gets_a_sentence(gold: str, system: str, capsys: pytest.CaptureFixture[str]):
-    assert "There are 0 systems to score" in error_of(capsys, gold)
-    assert "There are 3 systems to score" in error_of(capsys, gold, system, system, system)
-    assert "--decoder says how a model parses" in error_of(capsys, gold, system, "--decoder", "projective")
+def test_bad_usage_gets_a_sentence(gold: str, system: str, capsys: Capture):
+    assert "There are 0 systems to score" in error_of(capsys, "evaluate", gold)
+    assert "There are 3 systems to score" in error_of(capsys, "evaluate", gold, system, system, system)
+    assert "--decoder says how a model parses" in error_of(capsys, "evaluate", gold, system, "--decoder", "projective")
 
 
 @pytest.fixture
@@ -276,32 +265,24 @@ def write_parses(path: str, gold: str, parser: Parser, decoder: str = "nonprojec
     write_conllu(path, [s.with_parse(parse.heads, parse.labels) for s, parse in zip(sentences, parses, strict=True)])
 
 
-def test_a_model_is_scored_on_what_it_parses(
-    gold: str, parser: Parser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_model_is_scored_on_what_it_parses(gold: str, parser: Parser, tmp_path: Path, capsys: Capture):
     model, parsed = str(tmp_path / "model"), str(tmp_path / "parsed.conllu")
     write_parses(parsed, gold, parser)
-    assert main(["evaluate", "--model", model, gold, "--device", "cpu"]) == 0
-    from_model = capsys.readouterr().out.splitlines()
-    assert main(["evaluate", gold, parsed]) == 0
-    from_file = capsys.readouterr().out.splitlines()
+    from_model = evaluated(capsys, "--model", model, gold, "--device", "cpu").splitlines()
+    from_file = evaluated(capsys, gold, parsed).splitlines()
     assert from_model[1] == f"system  {model}"
     assert from_model[2:] == from_file[2:]
-    assert main(["evaluate", "--model", model, gold, parsed, "--resamples", "50"]) == 0
-    assert "1.0000" in capsys.readouterr().out
+    assert "1.0000" in evaluated(capsys, "--model", model, gold, parsed, "--resamples", "50")
 
 
-def test_a_model_is_scored_under_every_decoder(
-    gold: str, parser: Parser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_model_is_scored_under_every_decoder(gold: str, parser: Parser, tmp_path: Path, capsys: Capture):
     model, parsed = str(tmp_path / "model"), str(tmp_path / "parsed.conllu")
     seen = set()
     for decoder in DECODERS:
         write_parses(parsed, gold, parser, decoder)
         outputs = []
         for arguments in (["--model", model, gold, "--decoder", decoder], [gold, parsed]):
-            assert main(["evaluate", *arguments]) == 0
-            outputs.append(capsys.readouterr().out.splitlines()[2:])
+            outputs.append(evaluated(capsys, *arguments).splitlines()[2:])
         assert outputs[0] == outputs[1]
         seen.add("\n".join(outputs[0]))
     assert len(seen) == 4
@@ -322,13 +303,12 @@ def leaves_moved(sentence: ConlluSentence, rng: random.Random) -> ConlluSentence
 @pytest.mark.treebank
 @pytest.mark.skipif("TREEPARSE_TREEBANKS" not in os.environ, reason="TREEPARSE_TREEBANKS is unset")
 @pytest.mark.parametrize("name", ["UD_English-EWT/en_ewt", "UD_Latin-Perseus/la_perseus", "UD_Turkish-IMST/tr_imst"])
-def test_treebanks_get_the_official_figures(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_treebanks_get_the_official_figures(name: str, tmp_path: Path, capsys: Capture):
     gold = str(Path(os.environ["TREEPARSE_TREEBANKS"], f"{name}-ud-test.conllu"))
     system = str(tmp_path / "system.conllu")
     rng = random.Random(1)
     write_conllu(system, [leaves_moved(sentence, rng) for sentence in read_conllu(gold)])
-    assert main(["evaluate", gold, system]) == 0
-    output = capsys.readouterr().out
+    output = evaluated(capsys, gold, system)
     assert {figure: table_row(output, figure)[0] for figure in ("UAS", "LAS", "CLAS")} == official(gold, system)
 
 
@@ -338,9 +318,7 @@ def test_tables_align_and_zero_has_no_minus():
     assert percent(0.12345) == "12.35"  # 12.345 lies a trifle above in binary
 
 
-def test_what_one_system_alone_has_right_is_shown(
-    gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_one_system_alone_has_right_is_shown(gold: str, tmp_path: Path, capsys: Capture) -> None:
     """By label and by sentence, in both directions, in the tables, in JSON and on the page."""
     first = written(tmp_path / "a.conllu", SYSTEM)  # wrong: issue, whose label is another one
     second = written(tmp_path / "b.conllu", GOLD.replace("7\tdet", "5\tdet"))  # wrong: the
@@ -370,9 +348,7 @@ def test_what_one_system_alone_has_right_is_shown(
     assert len({*re.findall(r' id="([^"]*)"', page)}) == page.count(' id="')
 
 
-def test_tables_of_what_one_system_alone_has_right_are_short(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tables_of_what_one_system_alone_has_right_are_short(tmp_path: Path, capsys: Capture) -> None:
     """Ten kinds of mistakes, ten sentences, the furthest ahead first, and three words of each."""
     labels = [f"x{label}" for label in "abcdefghijklm"]
     rows = "".join(f"{word}\tw{word}" + "\t_" * 4 + f"\t1\t{label}\t_\t_\n" for word, label in enumerate(labels, 2))
@@ -381,8 +357,7 @@ def test_tables_of_what_one_system_alone_has_right_are_short(
     blocks = gold.split("\n\n")
     wrong = [blocks[0].replace("1\tx", "1\ty"), *(block.replace("xa", "ya") for block in blocks[1:])]
     paths = [written(tmp_path / f"{n}.conllu", text) for n, text in enumerate((gold, gold, "\n\n".join(wrong)))]
-    assert main(["evaluate", *paths, "--resamples", "9"]) == 0
-    output = capsys.readouterr().out
+    output = evaluated(capsys, *paths, "--resamples", "9")
     assert table_row(output, "xa taken for ya") == ["12"]
     assert table_row(output, "3 other kinds") == ["3"] and table_row(output, "all") == ["24"]
     lines = output[output.index("A right, B wrong: by sentence") :].splitlines()[1:]
@@ -391,7 +366,7 @@ def test_tables_of_what_one_system_alone_has_right_are_short(
     assert lines[0].split()[-3:] == ["0", "13", "0"] and lines[1].split()[-3:] == ["1", "1", "0"]
 
 
-def test_a_report(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report(gold: str, system: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "report.html"
     assert main(["evaluate", gold, system, "--html", str(path)]) == 0
     page = path.read_text(encoding="utf-8")

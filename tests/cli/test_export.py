@@ -2,6 +2,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from helpers.commands import Capture, error_of
 
 from treeparse import Parser
 from treeparse.cli.main import main
@@ -17,7 +18,7 @@ def run(trained_config: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_export(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export(run: Path, tmp_path: Path, capsys: Capture) -> None:
     assert main(["export", str(run)]) == 0
     said = capsys.readouterr().out
     assert said.startswith("epoch ") and "the best of 3, dev LAS " in said and said.endswith(f": {run / 'model'}\n")
@@ -29,16 +30,14 @@ def test_export(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("form", ["nowhere", "no epoch", "a model"])
-def test_faults(run: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+def test_faults(run: Path, capsys: Capture, form: str) -> None:
     if form == "no epoch":
         (run / "checkpoints" / "last.ckpt").unlink()
     given = {"nowhere": "nowhere", "no epoch": str(run), "a model": str(run / "checkpoints")}[form]
-    assert main(["export", given]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("treeparse: error: ") and error.count("\n") == 1 and given in error
+    assert given in error_of(capsys, "export", given)
 
 
-def test_a_run_goes_for_its_model(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_goes_for_its_model(run: Path, tmp_path: Path, capsys: Capture) -> None:
     text = tmp_path / "text.txt"
     text.write_text("noun1 verb1\n", encoding="utf-8")
     with pytest.raises(TreeparseError, match=f"no model yet: treeparse export {run}"):
@@ -56,9 +55,7 @@ def test_a_run_goes_for_its_model(run: Path, tmp_path: Path, capsys: pytest.Capt
     assert Parser.from_pretrained(run).config == Parser.from_pretrained(run / "model").config
 
 
-def test_evaluate_and_train_take_a_run(
-    trained_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluate_and_train_take_a_run(trained_config: Path, tmp_path: Path, capsys: Capture) -> None:
     run, dev = trained_config.parent / "run", trained_config.parent / "dev.conllu"
     tables = []
     for model in (run, run / "model"):

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from helpers.parsed_files import MULTIWORD, incidents, written
+from helpers.commands import Capture, error_of
+from helpers.parsed_files import MULTIWORD, incidents, trees_as_text, written
 from helpers.sentences import learnable_sentences
 
 from treeparse.cli.main import main
 from treeparse.data import load_treebank
-from treeparse.data.conllu import ConlluSentence
 from treeparse.metrics import conformal_threshold
 from treeparse.model import Parser
 from treeparse.sentence import Sentence
@@ -18,22 +18,15 @@ def predict(*arguments: str | Path) -> int:
     return main(["predict", *map(str, arguments), "--device", "cpu", "-q"])
 
 
-def treebank(path: Path, sentences: list[Sentence]) -> str:
-    found = [
-        ConlluSentence.from_forms(each.forms).with_parse(each.heads or (), each.labels or ()) for each in sentences
-    ]
-    return written(path, "".join(sentence.text for sentence in found))
-
-
 @pytest.mark.parametrize("alpha", [0.02, 0.2])
 def test_the_sets_are_the_probable_heads_and_that_of_the_parse(
     model: str, parser: Parser, tmp_path: Path, alpha: float
 ) -> None:
     """As training reads them; the threshold is that of the gold heads' probabilities in the file held out."""
     held_out, new = learnable_sentences(20, seed=8), learnable_sentences(6, seed=9)
-    files = treebank(tmp_path / "dev.conllu", held_out), treebank(tmp_path / "new.conllu", new)
-    target = tmp_path / "out.conllu"
-    assert predict(model, files[1], "-o", target, "--head-sets", str(alpha), "--held-out", files[0]) == 0
+    dev = written(tmp_path / "dev.conllu", trees_as_text(held_out))
+    source, target = written(tmp_path / "new.conllu", trees_as_text(new)), tmp_path / "out.conllu"
+    assert predict(model, source, "-o", target, "--head-sets", str(alpha), "--held-out", dev) == 0
     probs = [prob for sentence in held_out for prob in gold_probs(parser, sentence)]
     threshold = conformal_threshold(probs, alpha)
     found = [sentence.words for sentence in load_treebank(target, partial=True)]
@@ -54,7 +47,7 @@ def gold_probs(parser: Parser, sentence: Sentence) -> list[float]:
 
 
 def test_beside_probabilities_and_of_several_models(model: str, tmp_path: Path) -> None:
-    dev = treebank(tmp_path / "dev.conllu", learnable_sentences(5, seed=8))
+    dev = written(tmp_path / "dev.conllu", trees_as_text(learnable_sentences(5, seed=8)))
     source = written(tmp_path / "in.conllu", MULTIWORD.replace("advmod\t_\t_", "advmod\t_\tHeads=3|Gloss=now"))
     options = ["--head-sets", "0.3", "--held-out", dev, "--drop-empty", "--probabilities"]
     for several in ([model], [model, model, "--combine", "marginals"]):
@@ -66,10 +59,8 @@ def test_beside_probabilities_and_of_several_models(model: str, tmp_path: Path) 
         assert incidents(target) == []
 
 
-def test_mistakes_become_sentences(model: str, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_become_sentences(model: str, source: str, capsys: Capture) -> None:
     for options in (["--head-sets", "0.1"], ["--held-out", source]):
-        assert predict(model, source, *options) == 2
-        assert "Sets of heads need both" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        predict(model, source, "--head-sets", "5%")
-    assert "must be a share of words above 0 and below 1, got '5%'" in capsys.readouterr().err
+        assert "Sets of heads need both" in error_of(capsys, "predict", model, source, *options)
+    problem = "must be a share of words above 0 and below 1, got '5%'"
+    assert problem in error_of(capsys, "predict", model, source, "--head-sets", "5%")

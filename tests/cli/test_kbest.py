@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers.commands import Capture, error_of
 from helpers.parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, written
 
 from treeparse.cli.main import main
@@ -108,9 +109,7 @@ def test_long_lists_and_short_sentences(model: str, source: str, tmp_path: Path)
     assert [len(parses) for _, parses in lists_of(tmp_path / "out.jsonl")] == [1]
 
 
-def test_closing_line_and_faulty_sentences(
-    model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_closing_line_and_faulty_sentences(model: str, source: str, tmp_path: Path, capsys: Capture) -> None:
     bad = written(tmp_path / "bad.conllu", Path(source).read_text() + "# sent_id = bad\n1\tno\t_\n\n")
     target = tmp_path / "out.conllu"
     target.write_text("old")
@@ -125,24 +124,15 @@ def test_closing_line_and_faulty_sentences(
     assert sorted(os.listdir(tmp_path)) == ["bad.conllu", "in.conllu", "out.conllu"]
 
 
-def usage_error(capsys: pytest.CaptureFixture[str], *arguments: str | Path | int) -> str:
-    with pytest.raises(SystemExit) as stopped:
-        kbest(*arguments)
-    assert stopped.value.code == 2
-    return capsys.readouterr().err
-
-
-def test_usage_faults(model: str, source: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "required: -k" in usage_error(capsys, model, source)
-    assert "-k: must be a whole number of 1 or more, got '0'" in usage_error(capsys, model, source, "-k", 0)
+def test_usage_faults(model: str, source: str, capsys: Capture) -> None:
+    assert "required: -k" in error_of(capsys, "kbest", model, source)
+    assert "-k: must be a whole number of 1 or more, got '0'" in error_of(capsys, "kbest", model, source, "-k", 0)
     chosen = ["-k", 2, "--decoder"]
-    assert "minimum_risk chooses one tree" in usage_error(capsys, model, source, *chosen, "minimum-risk")
-    assert "Unknown decoder 'finest'" in usage_error(capsys, model, source, *chosen, "finest")
+    assert "minimum_risk chooses one tree" in error_of(capsys, "kbest", model, source, *chosen, "minimum-risk")
+    assert "Unknown decoder 'finest'" in error_of(capsys, "kbest", model, source, *chosen, "finest")
 
 
-def test_a_model_whose_decoder_has_no_lists(
-    parser: Parser, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_whose_decoder_has_no_lists(parser: Parser, source: str, tmp_path: Path, capsys: Capture) -> None:
     parser.save_pretrained(tmp_path / "model")
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"decoder": "minimum_risk"}))

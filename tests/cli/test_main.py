@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from helpers.commands import Capture, error_of
 
 import treeparse
 from treeparse.cli import commands
@@ -41,13 +42,6 @@ def raising(error: BaseException) -> Callable[[argparse.Namespace], int]:
     return run
 
 
-def usage_error(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(argv)
-    assert stopped.value.code == 2
-    return capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("error", "code", "sentence"),
     [
@@ -57,7 +51,7 @@ def usage_error(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     ],
 )
 def test_errors_become_sentences(
-    install: Install, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, sentence: str
+    install: Install, capsys: Capture, error: BaseException, code: int, sentence: str
 ) -> None:
     install(raising(error))
     assert cli.main(["probe"]) == code
@@ -79,10 +73,10 @@ def test_overrides_reach_the_command_in_order(install: Install) -> None:
     assert seen == [overrides]
 
 
-def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_arguments_are_usage_errors(install: Install, capsys: Capture) -> None:
     install(lambda args: 0)
-    assert "unrecognized arguments: --epochs 3" in usage_error(["probe", "--epochs", "3"], capsys)
-    assert "required: COMMAND" in usage_error([], capsys)
+    assert "unrecognized arguments: --epochs 3" in error_of(capsys, "probe", "--epochs", "3")
+    assert "required: COMMAND" in error_of(capsys)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +91,8 @@ def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.Cap
         (["sample", "model", "in", "-k2", "--seed", str(2**63)], "from 0 to 9223372036854775807, got '92"),
     ],
 )
-def test_what_is_mistyped(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert words in usage_error(argv, capsys)
+def test_what_is_mistyped(argv: list[str], words: str, capsys: Capture) -> None:
+    assert words in error_of(capsys, *argv)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +103,13 @@ def test_what_is_mistyped(argv: list[str], words: str, capsys: pytest.CaptureFix
         RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
     ],
 )
-def test_memory_that_runs_out(install: Install, capsys: pytest.CaptureFixture[str], fault: Exception) -> None:
+def test_memory_that_runs_out(install: Install, capsys: Capture, fault: Exception) -> None:
     install(raising(fault))
     assert cli.main(["probe"]) == 2
     assert capsys.readouterr().err.startswith("treeparse: error: memory ran out: take smaller batches")
 
 
-def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_the_projects(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main(["--version"])
     assert stopped.value.code == 0
@@ -133,7 +127,7 @@ def test_a_copy_that_is_not_installed_has_a_version(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
-def test_every_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help_with_examples(command: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main([command, "--help"])
     assert stopped.value.code == 0
@@ -154,7 +148,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert process.wait() == 141
 
 
-def test_config_lists_every_file_with_its_first_comment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_lists_every_file_with_its_first_comment(capsys: Capture) -> None:
     assert cli.main(["config"]) == 0
     lines = capsys.readouterr().out.splitlines()
     files = [path.relative_to(ROOT / "configs").with_suffix("") for path in (ROOT / "configs").rglob("*.yaml")]
@@ -167,22 +161,15 @@ def test_config_lists_every_file_with_its_first_comment(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("name", ["demo", "demo.yaml", "rules/ud", "constraints/ud", "rules/ud.yaml"])
-def test_config_prints_a_file_as_it_is(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_prints_a_file_as_it_is(name: str, capsys: Capture) -> None:
     assert cli.main(["config", name]) == 0
     expected = ROOT / "configs" / f"{name.removesuffix('.yaml')}.yaml"
     assert capsys.readouterr().out == expected.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("rule/ud", "'rule/ud': choose one of "),
-        ("dmo", "; did you mean demo?"),
-    ],
-)
-def test_config_says_what_there_is(name: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["config", name]) == 2
-    assert told in capsys.readouterr().err
+@pytest.mark.parametrize(("name", "told"), [("rule/ud", "'rule/ud': choose one of "), ("dmo", "; did you mean demo?")])
+def test_config_says_what_there_is(name: str, told: str, capsys: Capture) -> None:
+    assert told in error_of(capsys, "config", name)
 
 
 COMMAND = """
@@ -200,7 +187,7 @@ def run(args):
 
 
 def test_a_new_command_is_one_file_and_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     (tmp_path / "count_lines.py").write_text(COMMAND, encoding="utf-8")
     monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers.commands import Capture
 from helpers.unprivileged import make_read_only, run_as_nobody
 
 from treeparse.cli.main import main
@@ -43,17 +44,9 @@ CLASHES = {
     "check": ["check", "FILE", "--output", "OUT"],
 }
 # Of each command that reads a model or a reranker.
-MODELS = {
-    "predict": ["predict", "MODEL", "in.conllu", "-o", "OUT"],
+MODELS = {name: command for name, command in CLASHES.items() if "MODEL" in command} | {
     "predict: the second model": ["predict", "more", "MODEL", "in.conllu", "-o", "OUT"],
-    "kbest": ["kbest", "MODEL", "in.conllu", "-k", "2", "-o", "OUT"],
-    "sample": ["sample", "MODEL", "in.conllu", "-k", "2", "-o", "OUT"],
-    "rank": ["rank", "MODEL", "in.conllu", "-o", "OUT"],
-    "suspects": ["suspects", "MODEL", "in.conllu", "-o", "OUT"],
     "rerank": ["rerank", "in.conllu", "--model", "MODEL", "-o", "OUT"],
-    "evaluate": ["evaluate", "in.conllu", "--model", "MODEL", "--output", "OUT"],
-    "render": ["render", "--model", "MODEL", "in.conllu", "-o", "OUT"],
-    "constraints report": ["constraints", "report", "MODEL", "c.yaml", "in.conllu", "-o", "OUT"],
 }
 WITHOUT_MODEL = ["rerank", "evaluate: gold", "evaluate: system", "render", "constraints extract", "check"]
 PARSING = ["predict", "kbest", "sample", "rank"]  # which write files into a folder, too
@@ -82,7 +75,7 @@ def tree(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def refused(capsys: Capture, *arguments: str) -> str:
     """The message of a command that changes nothing."""
     before = tree(Path())
     assert main(arguments) == 2
@@ -93,7 +86,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 @pytest.mark.parametrize("link", [None, Path.symlink_to, Path.hardlink_to], ids=["itself", "symbolic", "hard"])
 @pytest.mark.parametrize("command", CLASHES)
-def test_no_output_is_an_input(capsys: pytest.CaptureFixture[str], command: str, link: Link | None) -> None:
+def test_no_output_is_an_input(capsys: Capture, command: str, link: Link | None) -> None:
     output = "in.conllu"
     if link is not None:
         output = "link"
@@ -105,17 +98,15 @@ def test_no_output_is_an_input(capsys: pytest.CaptureFixture[str], command: str,
 @pytest.mark.parametrize("name", MODEL_FILES)
 @pytest.mark.parametrize("place", ["MODEL", "MODEL/model"], ids=["model", "run"])
 @pytest.mark.parametrize("command", MODELS)
-def test_no_output_is_a_file_of_a_model(
-    capsys: pytest.CaptureFixture[str], command: str, place: str, name: str
-) -> None:
+def test_no_output_is_a_file_of_a_model(capsys: Capture, command: str, place: str, name: str) -> None:
     Path(place).mkdir(exist_ok=True)
     Path(place, name).write_text("{}")
-    error = refused(capsys, *filled(MODELS[command], "", f"{place}/{name}"))
+    error = refused(capsys, *filled(MODELS[command], "in.conllu", f"{place}/{name}"))
     assert f"{CLASH} {place}/{name}" in error
 
 
 @pytest.mark.parametrize("command", PARSING)
-def test_no_output_in_a_folder_is_an_input(capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_no_output_in_a_folder_is_an_input(capsys: Capture, command: str) -> None:
     suffix = ["--output-format", "conllu"] if command == "rank" else []
     options = [*([] if command in ("predict", "rank") else ["-k", "2"]), *suffix]
     inputs = [command, "MODEL", "in.conllu", "other.conllu", *options]
@@ -126,7 +117,7 @@ def test_no_output_in_a_folder_is_an_input(capsys: pytest.CaptureFixture[str], c
     assert f"The output out/other.conllu {CLASH} in.conllu" in refused(capsys, *inputs, "-o", "out", "--shard", "1/1")
 
 
-def test_a_card_is_no_test_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_card_is_no_test_file(capsys: Capture) -> None:
     Path("RUN", "model").mkdir(parents=True)
     Path("RUN", "model", "README.md").symlink_to(Path("in.conllu").absolute())
     assert f"{CLASH} in.conllu" in refused(capsys, "card", "RUN", "in.conllu")
@@ -153,7 +144,7 @@ def test_standard_streams_and_devices_are_no_files(monkeypatch: pytest.MonkeyPat
         assert main(["check", "-", "--output", "report.json"]) == 0
 
 
-def test_another_file_is_replaced_once_the_new_one_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_file_is_replaced_once_the_new_one_is_whole(capsys: Capture) -> None:
     for command in WITHOUT_MODEL:
         Path("in.conllu").write_text(LIST if command == "rerank" else TREES)
         Path("out").write_text("old")
@@ -167,7 +158,7 @@ def test_another_file_is_replaced_once_the_new_one_is_whole(capsys: pytest.Captu
     assert not list(Path().glob(".*"))
 
 
-def test_two_outputs_are_two_files(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_outputs_are_two_files(capsys: Capture) -> None:
     arguments = ["evaluate", "in.conllu", "other.conllu", "--output", "x", "--html", "./x"]
     assert "are one file" in refused(capsys, *arguments)
 
@@ -176,7 +167,7 @@ def test_two_outputs_are_two_files(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("command", FILES)
-def test_an_output_that_cannot_be_is_refused_first(capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_an_output_that_cannot_be_is_refused_first(capsys: Capture, command: str) -> None:
     arguments = CLASHES[command]
     missing = refused(capsys, *filled(arguments, "in.conllu", "missing/out"))
     assert "the folder" in missing and "missing does not exist; create it first" in missing
@@ -187,7 +178,7 @@ def test_an_output_that_cannot_be_is_refused_first(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("command", PARSING)
-def test_a_folder_that_cannot_be_made_is_refused_first(capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_a_folder_that_cannot_be_made_is_refused_first(capsys: Capture, command: str) -> None:
     arguments = filled(CLASHES[command], "in.conllu", "other.conllu/below/")
     assert "other.conllu: File exists" in refused(capsys, *arguments)
 
@@ -201,13 +192,13 @@ def test_a_folder_that_cannot_be_made_is_refused_first(capsys: pytest.CaptureFix
     ],
     ids=lambda command: command[0],
 )
-def test_a_model_takes_the_place_of_no_file(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+def test_a_model_takes_the_place_of_no_file(capsys: Capture, command: list[str]) -> None:
     assert "must be a folder, but a file has that name: name another folder" in refused(capsys, *command, "c.yaml")
     assert "missing does not exist; create it first" in refused(capsys, *command, "missing/model")
 
 
 @pytest.mark.parametrize("command", ["train-reranker", "calibrate"])
-def test_a_model_takes_the_place_of_nothing_else(capsys: pytest.CaptureFixture[str], command: str) -> None:
+def test_a_model_takes_the_place_of_nothing_else(capsys: Capture, command: str) -> None:
     Path("more", "letter.txt").touch()
     arguments = ["in.conllu", "other.conllu"] if command == "train-reranker" else ["MODEL", "in.conllu"]
     assert "letter.txt is one: name a new folder" in refused(capsys, command, *arguments, "-o", "more")
@@ -215,7 +206,7 @@ def test_a_model_takes_the_place_of_nothing_else(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("command", ["train", "crossparse", "self-train"])
 @pytest.mark.parametrize("output", ["c.yaml", "c.yaml/run"])
-def test_a_run_takes_the_place_of_no_file(capsys: pytest.CaptureFixture[str], command: str, output: str) -> None:
+def test_a_run_takes_the_place_of_no_file(capsys: Capture, command: str, output: str) -> None:
     arguments = [command, "--config", "fast", "--data.train", "in.conllu", "--data.dev", "other.conllu", "-q"]
     assert "c.yaml: File exists" in refused(capsys, *arguments, "--output", output)
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from helpers.commands import Capture, error_of
 from helpers.parsed_files import conllu, written
 from helpers.sentences import learnable_sentences
 
@@ -127,7 +128,7 @@ def test_trees_in_the_input_have_no_say(model: str, tmp_path: Path) -> None:
     assert (tmp_path / "blank.out").read_bytes() == (tmp_path / "filled.out").read_bytes()
 
 
-def test_text_becomes_conllu_with_comments(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_becomes_conllu_with_comments(model: str, tmp_path: Path, capsys: Capture) -> None:
     first = written(tmp_path / "1.txt", "They  saw\ther .\r\n\n10\u00a0000 # x\n")
     second = written(tmp_path / "2.txt", "Yes")
     assert predict(model, first, second, "--format", "text", "-q") == 0
@@ -236,9 +237,7 @@ def test_a_file_is_written_while_the_next_sentences_are_parsed(
     assert parsed == ["a", "b"] and on_time == [True, True]
 
 
-def test_closing_line_counts_and_quiet_is_silent(
-    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_closing_line_counts_and_quiet_is_silent(model: str, tmp_path: Path, capsys: Capture) -> None:
     source = written(tmp_path / "in.conllu", conllu(["a", "b"], ["c"]))
     assert predict(model, source, "-o", tmp_path / "out") == 0
     shown = capsys.readouterr()
@@ -246,13 +245,6 @@ def test_closing_line_counts_and_quiet_is_silent(
     assert shown.err.endswith(" words/s\n") and shown.err.count("\n") == 1
     assert predict(model, source, "-o", tmp_path / "out", "-q") == 0
     assert capsys.readouterr() == ("", "")
-
-
-def error_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    assert predict(*arguments) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("treeparse: error: ") and error.count("\n") == 1
-    return error
 
 
 @pytest.mark.parametrize(
@@ -266,20 +258,18 @@ def error_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
     ],
 )
 def test_faulty_structure_is_named_and_writes_nothing(
-    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], data: str | bytes, problem: str
+    model: str, tmp_path: Path, capsys: Capture, data: str | bytes, problem: str
 ) -> None:
     start = conllu(["good"])
     source = written(tmp_path / "in.conllu", start.encode() + (data.encode() if isinstance(data, str) else data))
     target = tmp_path / "out.conllu"
     target.write_text("old")
-    assert f"in.conllu{problem}" in error_of(capsys, model, source, "-o", target)
+    assert f"in.conllu{problem}" in error_of(capsys, "predict", model, source, "-o", target)
     assert target.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["in.conllu", "out.conllu"]
 
 
-def test_standard_output_keeps_what_was_parsed_before_a_fault(
-    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_standard_output_keeps_what_was_parsed_before_a_fault(model: str, tmp_path: Path, capsys: Capture) -> None:
     source = written(tmp_path / "in.conllu", conllu(["good"]) + BAD)
     assert predict(model, source, "--chunk", "1") == 2
     shown = capsys.readouterr()
@@ -287,7 +277,7 @@ def test_standard_output_keeps_what_was_parsed_before_a_fault(
     assert "sentence bad: a line must have 10 columns, got 9" in shown.err
 
 
-def test_faulty_sentences_can_be_left_out(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_faulty_sentences_can_be_left_out(model: str, tmp_path: Path, capsys: Capture) -> None:
     good = conllu(["a"], ["b", "c"])
     source, target = written(tmp_path / "in.conllu", good + BAD + TRICKY + BAD), tmp_path / "out.conllu"
     assert predict(model, source, "-o", target, "--skip-invalid") == 0
@@ -296,38 +286,33 @@ def test_faulty_sentences_can_be_left_out(model: str, tmp_path: Path, capsys: py
 
 
 @pytest.mark.parametrize(("data", "problem"), [(BAD, "no valid sentence is left in"), ("", "holds no sentence")])
-def test_there_must_be_a_sentence(
-    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], data: str, problem: str
-) -> None:
+def test_there_must_be_a_sentence(model: str, tmp_path: Path, capsys: Capture, data: str, problem: str) -> None:
     source, target = written(tmp_path / "in.conllu", data), tmp_path / "out.conllu"
-    assert problem in error_of(capsys, model, source, "-o", target, "--skip-invalid")
+    assert problem in error_of(capsys, "predict", model, source, "-o", target, "--skip-invalid")
     assert not target.exists()
     empty = written(tmp_path / "empty.txt", "\n\n")
-    assert "empty.txt: the file holds no sentence" in error_of(capsys, model, empty, "--format", "text")
+    assert "empty.txt: the file holds no sentence" in error_of(capsys, "predict", model, empty, "--format", "text")
 
 
-def test_model_that_reads_tags_names_the_sentence_without_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_model_that_reads_tags_names_the_sentence_without_them(tmp_path: Path, capsys: Capture) -> None:
     encoder = BiLSTMConfig(min_count=1, word_size=4, char_filters=0, tags=("upos", "feats"), hidden_size=4, layers=1)
     train = learnable_sentences(20, seed=1)
     Parser.build(ParserConfig(encoder=encoder, arc_size=4, label_size=4), train).save_pretrained(tmp_path / "model")
     tagged = TRICKY
     source = written(tmp_path / "in.conllu", tagged + conllu(["Noun1", "Verb1"]))
-    error = error_of(capsys, tmp_path / "model", source, "-o", tmp_path / "out")
+    error = error_of(capsys, "predict", tmp_path / "model", source, "-o", tmp_path / "out")
     line = tagged.count("\n") + 1
     assert f"in.conllu:{line}: sentence s1: The model reads UPOS, but the sentence that starts with 'Noun1 Ve" in error
     assert not (tmp_path / "out").exists()
     assert predict(tmp_path / "model", written(tmp_path / "in.conllu", tagged), "-o", tmp_path / "out") == 0
 
 
-def test_other_faults(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_faults(model: str, tmp_path: Path, capsys: Capture) -> None:
     source = written(tmp_path / "in.conllu", TRICKY)
-    assert "is no model folder" in error_of(capsys, tmp_path, source)
+    assert "is no model folder" in error_of(capsys, "predict", tmp_path, source)
     for option in ("--batch-words", "--chunk"):
-        with pytest.raises(SystemExit):
-            predict(model, source, option, "0")
-        assert "must be a whole number of 1 or more, got '0'" in capsys.readouterr().err
+        problem = "must be a whole number of 1 or more, got '0'"
+        assert problem in error_of(capsys, "predict", model, source, option, 0)
 
 
 @pytest.mark.treebank
@@ -349,13 +334,11 @@ def test_treebanks_change_in_their_parses_alone(model: str, tmp_path: Path) -> N
     ["# sent_id = 1\n# text = a b\n", "# made by hand\n\n# newdoc\n", "\ufeff1\ta" + "\t_" * 8 + "\n"],
     ids=["comment", "second comment", "columns"],
 )
-def test_conllu_given_as_text_is_refused(
-    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
+def test_conllu_given_as_text_is_refused(model: str, tmp_path: Path, capsys: Capture, text: str) -> None:
     source = written(tmp_path / "in.conllu", text + "a b\n")
-    error = error_of(capsys, model, source, "--format", "text", "-o", tmp_path / "out.conllu")
+    error = error_of(capsys, "predict", model, source, "--format", "text", "-o", tmp_path / "out.conllu")
     assert error.startswith(f"treeparse: error: {source}: text must have one sentence a line, but line ")
-    assert error.endswith(" is CoNLL-U: leave out --format text, or name the file .conllu\n")
+    assert error.endswith(" is CoNLL-U: leave out --format text, or name the file .conllu")
     assert not (tmp_path / "out.conllu").exists()
 
 

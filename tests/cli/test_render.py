@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from helpers.commands import Capture, error_of
 from helpers.drawn import read_drawn
 from helpers.parsed_files import SENTENCES, conllu, written
 
@@ -43,14 +44,18 @@ def system(tmp_path: Path) -> str:
     return written(tmp_path / "system.conllu", SYSTEM)
 
 
+def page_of(tmp_path: Path, *arguments: str | Path | int) -> str:
+    assert render(*arguments, "-o", tmp_path / "out.html") == 0
+    return (tmp_path / "out.html").read_text(encoding="utf-8")
+
+
 def figures(page: str) -> list[str]:
     """The drawings of a page, as documents."""
     return re.findall(r"<svg .*?</svg>", page, re.DOTALL)
 
 
 def test_a_page_of_all_sentences(gold: str, tmp_path: Path) -> None:
-    assert render(gold, "-o", tmp_path / "out.html") == 0
-    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    page = page_of(tmp_path, gold)
     one, two = map(read_drawn, figures(page))
     assert [text for _, text in one.words] == ["She", "saw", "them", "<&>"]
     assert one.tags == ["PRON", "VERB", "PRON", "SYM"]
@@ -60,7 +65,7 @@ def test_a_page_of_all_sentences(gold: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("choice", ["two", "2"])
-def test_a_sentence_as_svg(gold: str, tmp_path: Path, choice: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sentence_as_svg(gold: str, tmp_path: Path, choice: str, capsys: Capture) -> None:
     assert render(gold, "--sentence", choice, "-o", tmp_path / "out.svg") == 0
     assert [text for _, text in read_drawn((tmp_path / "out.svg").read_text(encoding="utf-8")).words] == ["Go", "!"]
     assert render(gold, "--sentence", choice, "--output-format", "svg") == 0
@@ -68,8 +73,7 @@ def test_a_sentence_as_svg(gold: str, tmp_path: Path, choice: str, capsys: pytes
 
 
 def test_a_system_beside_gold(gold: str, system: str, tmp_path: Path) -> None:
-    assert render(gold, system, "-o", tmp_path / "out.html") == 0
-    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    page = page_of(tmp_path, gold, system)
     drawn = list(map(read_drawn, figures(page)))
     assert [sorted(each.classes.get("tp-other-head", ())) for each in drawn] == [[], [(3, 4)], [], []]
     assert [each.framed for each in drawn] == [[], ["iobj"], [], []]
@@ -88,8 +92,7 @@ def test_a_system_beside_gold(gold: str, system: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["lists.conllu", "lists.jsonl"])
 def test_lists(model: str, source: str, tmp_path: Path, name: str) -> None:
     assert main(["kbest", "-q", model, source, "-k", "5", "-o", str(tmp_path / name), "--device", "cpu"]) == 0
-    assert render(tmp_path / name, "-k", 3, "-o", tmp_path / "out.html") == 0
-    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    page = page_of(tmp_path, tmp_path / name, "-k", 3)
     found = iter(map(read_drawn, figures(page)))
     for nbest in read_nbest(tmp_path / name):
         first = nbest.parses[0]
@@ -106,12 +109,11 @@ def test_ten_trees_of_a_list_unless_asked(model: str, tmp_path: Path) -> None:
     source, lists = written(tmp_path / "in.conllu", conllu(SENTENCES[0])), tmp_path / "lists.jsonl"
     assert main(["kbest", "-q", model, source, "-k", "12", "-o", str(lists), "--device", "cpu"]) == 0
     for options, count in (((), 10), (("-k", 11), 11), (("-k", 99), 12)):
-        assert render(lists, "-o", tmp_path / "out.html", *options) == 0
-        assert len(figures((tmp_path / "out.html").read_text(encoding="utf-8"))) == count
+        assert len(figures(page_of(tmp_path, lists, *options))) == count
 
 
 @pytest.mark.slow
-def test_a_large_page_is_announced(gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_large_page_is_announced(gold: str, tmp_path: Path, capsys: Capture) -> None:
     many, target = written(tmp_path / "many.conllu", GOLD.replace("She", "e" * 60_000) * 50), tmp_path / "out.html"
     warning = "treeparse: warning: 12 MB, which browsers show slowly: draw fewer"
     assert render(many, "-o", target) == 0
@@ -127,8 +129,7 @@ def test_long_sentences_wrap_unasked(tmp_path: Path) -> None:
 
     def drawn(*options: str) -> tuple[float, int]:
         """The width of the picture, and the number of its rows."""
-        assert render(path, "-o", tmp_path / "out.html", *options) == 0
-        [picture] = map(read_drawn, figures((tmp_path / "out.html").read_text(encoding="utf-8")))
+        [picture] = map(read_drawn, figures(page_of(tmp_path, path, *options)))
         return picture.size[0], len({y for (_, y), _ in picture.words})
 
     width, count = drawn()
@@ -141,8 +142,7 @@ def test_long_sentences_wrap_unasked(tmp_path: Path) -> None:
 def test_a_models_parses_beside_gold(model: str, parser: Parser, gold: str, tmp_path: Path) -> None:
     """Where a sentence has a tree, and there alone."""
     path = written(tmp_path / "in.conllu", GOLD + conllu(SENTENCES[1]))
-    assert render(path, "--model", model, "-o", tmp_path / "out.html") == 0
-    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    page = page_of(tmp_path, path, "--model", model)
     drawn = [{arc for arc, _ in picture.arcs} for picture in map(read_drawn, figures(page))]
     captions = re.findall("<figcaption[^>]*>(.*?)</", page)
     sentences = [sentence.words for sentence in read_conllu(gold)]
@@ -167,8 +167,7 @@ def test_lists_beside_gold(model: str, source: str, tmp_path: Path) -> None:
     lists, gold = tmp_path / "lists.jsonl", tmp_path / "gold.conllu"
     assert main(["kbest", "-q", model, source, "-k", "2", "-o", str(lists), "--device", "cpu"]) == 0
     assert main(["predict", "-q", model, source, "-o", str(gold), "--device", "cpu"]) == 0
-    assert render(gold, lists, "--sentence", 3, "-o", tmp_path / "out.html") == 0
-    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    page = page_of(tmp_path, gold, lists, "--sentence", 3)
     assert len(figures(page)) == 3 and page.count("; the same tree") == 1
 
 
@@ -178,8 +177,7 @@ def test_a_models_parses_and_marginals(model: str, parser: Parser, source: str, 
     if text:
         source = written(tmp_path / "in.txt", "".join(f"{' '.join(words)}\n" for words in sentences))
     form = "text" if text else "conllu"
-    assert render(source, "--model", model, "--format", form, "--heat-map", "-o", tmp_path / "out.html") == 0
-    found = figures((tmp_path / "out.html").read_text(encoding="utf-8"))
+    found = figures(page_of(tmp_path, source, "--model", model, "--format", form, "--heat-map"))
     for parse, tree, matrix in zip(parser.parse(sentences), found[::2], found[1::2], strict=True):
         assert {arc for arc, _ in read_drawn(tree).arcs} == {(head, word) for word, head in enumerate(parse.heads, 1)}
         arcs = parser.distribution(parser.collate([parse.tokens])).marginals[0].sum(-1).detach()
@@ -194,11 +192,10 @@ def test_a_models_parses_and_marginals(model: str, parser: Parser, source: str, 
         assert matrix.count('class="tp-frame"') == len(parse.tokens)
 
 
-def test_the_first_sentences_of_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_sentences_of_many(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path / "many.conllu", "1\tGo\t_\t_\t_\t_\t0\troot\t_\t_\n\n" * 102)
-    assert render(path, "-o", tmp_path / "out.html") == 0
+    assert len(figures(page_of(tmp_path, path))) == 100
     assert "100 sentences drawn, the others not: see --most, --sentence" in capsys.readouterr().err
-    assert len(figures((tmp_path / "out.html").read_text(encoding="utf-8"))) == 100
     assert render(path, "--most", 102, "-o", tmp_path / "out.html") == 0
     assert capsys.readouterr().err == ""
 
@@ -213,20 +210,11 @@ def test_the_first_sentences_of_many(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["GOLD", "--format", "text"], "--model DIR."),
         (["GOLD", "OTHER"], "other.conllu:1: word 1 is 'Go' in gold but 'Stay'"),
         (["GOLD", "SYSTEM", "-o", "no/where.html"], "no/where.html"),
-        (["no.conllu"], "no.conllu"),
     ],
 )
-def test_faults(
-    arguments: list[str], problem: str, gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_faults(arguments: list[str], problem: str, gold: str, system: str, tmp_path: Path, capsys: Capture) -> None:
     body = GOLD.split("\n\n")[1].replace("Go", "Stay").replace("# sent_id = two\n", "")
-    names = {
-        "GOLD": gold,
-        "SYSTEM": system,
-        "OTHER": written(tmp_path / "other.conllu", f"{body}\n\n"),
-    }
+    names = {"GOLD": gold, "SYSTEM": system, "OTHER": written(tmp_path / "other.conllu", f"{body}\n\n")}
     if "OTHER" in arguments:
         names["GOLD"] = written(tmp_path / "short.conllu", GOLD.split("\n\n")[1] + "\n\n")
-    assert render(*(names.get(argument, argument) for argument in arguments)) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith("treeparse: error: ") and problem in captured.err and captured.out == ""
+    assert problem in error_of(capsys, "render", *(names.get(argument, argument) for argument in arguments))

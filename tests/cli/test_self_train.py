@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from helpers.commands import Capture, error_of
 from safetensors.torch import load_file
 
 from treeparse import Parser
@@ -59,9 +60,7 @@ def table(text: str) -> list[list[str]]:
     return [line.split() for line in lines[start + 1 : -1]]
 
 
-def test_a_table_of_rounds_and_the_best_model(
-    command: list[Any], out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_of_rounds_and_the_best_model(command: list[Any], out: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run(*command) == 0
     shown = capsys.readouterr().out
     rows, scores = table(shown), [measured(out / f"round-{number}") for number in range(3)]
@@ -78,7 +77,7 @@ def test_a_table_of_rounds_and_the_best_model(
 
 
 def test_a_finished_round_is_not_repeated_and_more_rounds_are_added(
-    command: list[Any], out: Path, capsys: pytest.CaptureFixture[str]
+    command: list[Any], out: Path, capsys: Capture
 ) -> None:
     assert run(*command, "--rounds", 1) == 0
     first = table(capsys.readouterr().out)
@@ -100,7 +99,7 @@ def test_round_0_has_the_weights_of_train(command: list[Any], out: Path, tiny_co
 
 
 def test_sentences_are_left_out_by_the_log_probability_a_word_of_their_trees(
-    command: list[Any], out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: list[Any], out: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     assert run(*command, "--rounds", 1, "-q") == 0
     text = [line.split() for line in (tmp_path / "text.txt").read_text(encoding="utf-8").splitlines()]
@@ -119,21 +118,16 @@ def test_sentences_are_left_out_by_the_log_probability_a_word_of_their_trees(
     assert settings["data"]["unlabelled"] == str(tmp_path / "some" / "silver-1.conllu")
 
 
-def test_a_threshold_that_no_sentence_reaches_may_be_lowered(
-    command: list[Any], out: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(*command, "--rounds", 1, "--least-log-prob", 0, "-q") == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert "No sentence of the text has a tree of log probability 0.0 a word or more; the surest has -" in line
-    assert run(*command, "--rounds", 1, "--least-log-prob", -100, "-q") == 0
+def test_a_threshold_that_no_sentence_reaches_may_be_lowered(command: list[Any], out: Path, capsys: Capture) -> None:
+    one = [*command, "--rounds", 1, "-q", "--least-log-prob"]
+    problem = "No sentence of the text has a tree of log probability 0.0 a word or more; the surest has -"
+    assert problem in error_of(capsys, *one, 0)
+    assert run(*one, -100) == 0
     assert len(load_treebank([out / "silver-1.conllu"])) == 12
-    assert run(*command, "--rounds", 1, "--least-log-prob", -1, "-q") == 2
-    assert "least_log_prob differ" in capsys.readouterr().err
+    assert "least_log_prob differ" in error_of(capsys, *one, -1)
 
 
-def test_without_a_dev_set_the_last_round_is_the_model(
-    command: list[Any], out: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_dev_set_the_last_round_is_the_model(command: list[Any], out: Path, capsys: Capture) -> None:
     assert run(*command, "--rounds", 1, "--data.dev", "null") == 0
     assert table(capsys.readouterr().out) == [["0", "-", "-", "0", "12"], ["1", "-", "-", "12", "12", "best"]]
     assert same(weights(out / "model"), weights(out / "round-1" / "model"))
@@ -143,12 +137,7 @@ def test_without_a_dev_set_the_last_round_is_the_model(
     ("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
 )
 def test_a_stopped_command_says_how_to_go_on(
-    command: list[Any],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    number: signal.Signals,
-    code: int,
-    word: str,
+    command: list[Any], capsys: Capture, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int, word: str
 ) -> None:
     def step(*_: object) -> None:
         os.kill(os.getpid(), number)
@@ -160,9 +149,7 @@ def test_a_stopped_command_says_how_to_go_on(
     signal.signal(signal.SIGINT, before)
 
 
-def test_other_settings_or_data_are_refused(
-    command: list[Any], out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_settings_or_data_are_refused(command: list[Any], out: Path, tmp_path: Path, capsys: Capture) -> None:
     assert run(*command, "--rounds", 1, "-q") == 0
     before = (out / "rounds.json").read_bytes()
     refused = [
@@ -171,12 +158,10 @@ def test_other_settings_or_data_are_refused(
         (["train", "--config", tmp_path / "config.yaml", "--output", out / "round-0"], "already holds a run"),
     ]
     for arguments, problem in refused:
-        assert run(*arguments, "-q") == 2
-        assert problem in capsys.readouterr().err
+        assert problem in error_of(capsys, *arguments, "-q")
     text = tmp_path / "text.txt"
     text.write_text("another line\n" + text.read_text(encoding="utf-8"), encoding="utf-8")
-    assert run(*command, "-q") == 2
-    assert "files of data.unlabelled differ: name another folder" in capsys.readouterr().err
+    assert "files of data.unlabelled differ: name another folder" in error_of(capsys, *command, "-q")
     assert (out / "rounds.json").read_bytes() == before
     text.write_text(text.read_text(encoding="utf-8").removeprefix("another line\n"), encoding="utf-8")
     (out / "rounds.json").unlink()
@@ -185,7 +170,7 @@ def test_other_settings_or_data_are_refused(
 
 
 def test_faults_are_sentences_and_come_before_training(
-    command: list[Any], out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: list[Any], out: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear", encoding="utf-8")
@@ -203,9 +188,7 @@ def test_faults_are_sentences_and_come_before_training(
         (["--output", tmp_path / "full"], "holds other things than self-training's"),
     ]
     for options, problem in faults:
-        assert run(*command, *options, "-q") == 2, options
-        error = capsys.readouterr().err
-        assert problem in error and error.count("\n") == 1, error
+        assert problem in error_of(capsys, *command, *options, "-q")
         assert not any(out.glob("round-*"))
     assert os.listdir(tmp_path / "full") == ["letter.txt"]
     assert run(*command, "--rounds", 1, "-q") == 0  # what was refused is mended in the same folder
@@ -215,16 +198,13 @@ def test_faults_are_sentences_and_come_before_training(
     ("options", "problem"),
     [(["--rounds", "0"], "a whole number of 1 or more"), (["--least-log-prob", "0.5"], "a number of at most 0")],
 )
-def test_bad_options_are_refused(options: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        run("self-train", *options)
-    assert stopped.value.code == 2
-    assert problem in capsys.readouterr().err
+def test_bad_options_are_refused(options: list[str], problem: str, capsys: Capture) -> None:
+    assert problem in error_of(capsys, "self-train", *options)
 
 
-def test_train_points_to_this_command(tmp_path: Path, command: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_points_to_this_command(tmp_path: Path, command: list[Any], capsys: Capture) -> None:
     files = [f"--data.{name}={tmp_path / name}.conllu" for name in ("train", "dev")]
     text = ["--data.unlabelled", tmp_path / "text.txt"]
-    assert run("train", "--config", "semisup", *files, *text, "--output", tmp_path / "run", "-q") == 2
-    assert "train with treeparse self-train" in capsys.readouterr().err
+    train = ["train", "--config", "semisup", *files, *text, "--output", tmp_path / "run", "-q"]
+    assert "train with treeparse self-train" in error_of(capsys, *train)
     assert command

@@ -11,6 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from helpers.commands import Capture, error_of
 from helpers.forked import COMMAND, Forks
 from helpers.waiting import wait_until
 
@@ -66,17 +67,15 @@ def test_names_of_models(tmp_path: Path) -> None:
         (["--max-words", "none"], "must be a whole number of 1 or more, got 'none'"),
     ],
 )
-def test_options_that_are_wrong(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["serve", "model", *options])
-    assert words in capsys.readouterr().err
+def test_options_that_are_wrong(options: list[str], words: str, capsys: Capture) -> None:
+    assert words in error_of(capsys, "serve", "model", *options)
 
 
-def test_a_port_that_is_taken(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_that_is_taken(model: str, capsys: Capture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert cli.main(["serve", model, "--port", str(port)]) == 2
-    assert f"The server cannot listen at 127.0.0.1, port {port}: " in capsys.readouterr().err
+        problem = f"The server cannot listen at 127.0.0.1, port {port}: "
+        assert problem in error_of(capsys, "serve", model, "--port", port)
 
 
 @pytest.mark.parametrize(

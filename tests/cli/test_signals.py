@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 from helpers.forked import COMMAND, ForkedProcess, Forks
+from helpers.parsed_files import trees_as_text
 from helpers.sentences import learnable_sentences
 from helpers.waiting import wait_until
 
 from treeparse.cli.main import main
 from treeparse.corpus import TreeRequest
-from treeparse.data.conllu import ConlluSentence
 from treeparse.data.outputs import Output
-from treeparse.training.loop.module import ParserModule
 
 if sys.platform == "win32":
     pytest.skip("Windows has no such signals", allow_module_level=True)
@@ -55,9 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The current folder, with inputs; Ctrl-C raises, and SIGHUP is not ignored."""
     monkeypatch.chdir(tmp_path)
     Path("in.conllu").write_text(TREES)
-    gold = learnable_sentences(4, seed=7)
-    parsed = [ConlluSentence.from_forms(each.forms).with_parse(each.heads or (), each.labels or ()) for each in gold]
-    Path("dev.conllu").write_text("".join(sentence.text for sentence in parsed))
+    Path("dev.conllu").write_text(trees_as_text(learnable_sentences(4, seed=7)))
     Path("list.conllu").write_text(LIST)
     before = {number: signal.getsignal(number) for number in CODES}
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -147,20 +144,6 @@ def test_a_second_signal_does_not_break_the_cleaning(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Path, "unlink", signalled)
     assert main(COMMANDS["check"]) == 129
     assert calls and files() == INPUTS
-
-
-def test_training_says_how_to_go_on(
-    tiny_config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step = ParserModule.training_step
-
-    def ended(self: ParserModule, *arguments: object) -> object:
-        os.kill(os.getpid(), signal.SIGHUP)
-        return step(self, *arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(ParserModule, "training_step", ended)
-    assert main(["train", "--config", str(tiny_config), "-q"]) == 129
-    assert capsys.readouterr().err.startswith("hung up; no epoch was complete; start again with: treeparse train")
 
 
 # ---------------------------------------------------------------- in processes of their own

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.commands import Capture
 
 from treeparse.cli import stopping
 from treeparse.cli.main import main
@@ -21,10 +22,11 @@ from treeparse.training.state.run_directory import RunDirectory
 
 @pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
-    """Ctrl-C raises, though shells start background jobs with it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Ctrl-C raises and SIGHUP ends, though shells start background jobs, and nohup all jobs, with them ignored."""
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler), signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in zip((signal.SIGINT, signal.SIGHUP), ours, strict=True):
+        signal.signal(number, handler)
 
 
 def before(function: Callable, number: signal.Signals, when: Callable[..., bool] = lambda *_: True) -> Callable:
@@ -59,7 +61,7 @@ POINTS: dict[str, tuple[object, str, Callable[..., bool]]] = {
 @pytest.mark.parametrize("point", POINTS)
 def test_the_line_says_how_to_go_on(
     tiny_config: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
     point: str,
     number: signal.Signals,
@@ -121,12 +123,13 @@ def test_what_fails_on_the_way_out_is_part_of_the_end() -> None:
         raise RuntimeError("of its own")
 
 
-def test_a_folder_with_a_space_is_quoted(
-    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_terminal_that_closes_ends_it_and_a_folder_with_a_space_is_quoted(
+    tiny_config: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ParserModule, "training_step", before(ParserModule.training_step, signal.SIGTERM))
-    assert main(["train", "--config", str(tiny_config), "-q", "--output", str(tmp_path / "my run")]) == 143
-    assert f"--resume '{tmp_path}/my run'" in capsys.readouterr().err
+    monkeypatch.setattr(ParserModule, "training_step", before(ParserModule.training_step, signal.SIGHUP))
+    assert main(["train", "--config", str(tiny_config), "-q", "--output", str(tmp_path / "my run")]) == 129
+    resume = f"treeparse train --resume '{tmp_path}/my run'\n"
+    assert capsys.readouterr().err == f"hung up; no epoch was complete; start again with: {resume}"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python reports what it drops
@@ -148,11 +151,8 @@ def test_a_signal_in_a_finalizer_ends_the_command(number: signal.Signals, monkey
             time.sleep(0.2)
             cleaned.append(number)
 
-    begin, ours = time.monotonic(), signal.signal(number, signal.SIG_DFL)  # nohup ignores SIGHUP, and so would this
-    try:
-        with pytest.raises(stopping.Stopped) as caught, signals_exit():
-            work()
-    finally:
-        signal.signal(number, ours)
+    begin = time.monotonic()
+    with pytest.raises(stopping.Stopped) as caught, signals_exit():
+        work()
     assert caught.value.exit_code == 128 + number and cleaned == [number]
     assert time.monotonic() - begin < 30

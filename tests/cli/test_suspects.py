@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from helpers.commands import Capture, error_of
 from helpers.parsed_files import MULTIWORD, written
 
 from treeparse.cli.main import main
@@ -19,9 +20,7 @@ def suspects(*arguments: str | Path) -> int:
     return main(["suspects", *map(str, arguments), "--device", "cpu", "-q"])
 
 
-def test_rows_are_the_words_by_their_probability(
-    model: str, parser: Parser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_are_the_words_by_their_probability(model: str, parser: Parser, tmp_path: Path, capsys: Capture) -> None:
     first, second = written(tmp_path / "a.conllu", "\n" + MULTIWORD), written(tmp_path / "b.conllu", TREES)
     assert suspects(model, first, second, "--below", "1") == 0
     header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
@@ -59,12 +58,11 @@ def test_the_list_can_be_shorter(model: str, tmp_path: Path) -> None:
     assert counts == [5, 2, 0]
 
 
-def test_mistakes_become_sentences(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_become_sentences(model: str, tmp_path: Path, capsys: Capture) -> None:
     bare = written(tmp_path / "bare.conllu", TREES.replace("\t0\t", "\t_\t"))
-    assert suspects(model, bare) == 2
-    assert f"{bare}:3: sentence t: word 2 has no head" in capsys.readouterr().err
-    assert suspects(model, model) == 2
-    assert "There is no input after the folders" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        suspects(model, bare, "--below", "1.5")
-    assert "must be a probability from 0 to 1, got '1.5'" in capsys.readouterr().err
+    for arguments, problem in (
+        ([bare], f"{bare}:3: sentence t: word 2 has no head"),
+        ([model], "There is no input after the folders"),
+        ([bare, "--below", "1.5"], "must be a probability from 0 to 1, got '1.5'"),
+    ):
+        assert problem in error_of(capsys, "suspects", model, *arguments)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.commands import Capture
 from helpers.parsed_files import MULTIWORD, conllu, written
 from helpers.sentences import learnable_sentences
 from udtools import udeval
@@ -55,9 +56,7 @@ def test_only_words_get_the_tags_that_are_predicted(tagger: tuple[Parser, str], 
     assert [row[3] for row in rows(plain)] == [row[3] for row in rows(Path(source).read_text(encoding="utf-8"))]
 
 
-def test_a_model_without_tags(
-    model: str, tagger: tuple[Parser, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_without_tags(model: str, tagger: tuple[Parser, str], tmp_path: Path, capsys: Capture) -> None:
     source = written(tmp_path / "in.conllu", conllu(("a", "b")))
     for models in ([model], [tagger[1], model]):
         assert main(["predict", "-q", *models, source, "--tags", "-o", str(tmp_path / "out.conllu")]) == 2
@@ -70,9 +69,7 @@ def gold_file(tmp_path: Path) -> str:
     return written(tmp_path / "gold.conllu", "\n".join(rows) + "\n\n")
 
 
-def test_scores_are_the_official_ones(
-    tagger: tuple[Parser, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scores_are_the_official_ones(tagger: tuple[Parser, str], tmp_path: Path, capsys: Capture) -> None:
     gold = gold_file(tmp_path)
     changed = Path(gold).read_text(encoding="utf-8").replace("\tVERB\tV\t_", "\tAUX\tA\tMood=Ind")
     system = written(tmp_path / "system.conllu", changed.replace("|Typo=Yes", ""))
@@ -99,7 +96,7 @@ def test_columns_copied_from_gold_are_not_scored(tmp_path: Path) -> None:
 
 
 def test_a_model_is_scored_by_the_tags_that_it_predicts(
-    model: str, tagger: tuple[Parser, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: str, tagger: tuple[Parser, str], tmp_path: Path, capsys: Capture
 ) -> None:
     gold = gold_file(tmp_path)
     assert main(["evaluate", gold, "--model", model]) == 0

@@ -1,7 +1,6 @@
 """``--tokenizer``: raw text in, valid CoNLL-U and lists out; shards join to the whole."""
 
 import io
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,6 @@ from helpers.parsers import CONFIG, TRAINING
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
-from treeparse.data.features.indexer import Indexer
 from treeparse.model import Parser
 from treeparse.model.tagging import TagWeights
 
@@ -133,8 +131,3 @@ def test_text_whose_multiword_tokens_are_whole_is_warned_of(
             assert (UNSPLIT in capsys.readouterr().err) == expected
     with pytest.warns(UserWarning, match=UNSPLIT.capitalize()):
         Parser.from_pretrained(german).parse([["ich", "gehe", "zum", "Haus"]])
-    path = Path(german) / "model" / "vocabulary.json"
-    vocabulary = json.loads(path.read_text(encoding="utf-8"))
-    assert vocabulary.pop("multiword_tokens") == {"zum": "zu dem"}
-    indexer = Indexer.from_json(vocabulary)  # of a model of before
-    Parser(Parser.from_pretrained(german).config, indexer).parse([["ich", "gehe", "zum", "Haus"]])

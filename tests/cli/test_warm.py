@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.commands import Capture, error_of
 from helpers.forked import COMMAND, Forks
 
 from treeparse.cli import main as cli
@@ -57,21 +58,19 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "CALLS", (("projective", first), ("projective", second)))
 
 
-def test_what_is_compiled_is_counted(calls: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_compiled_is_counted(calls: None, capsys: Capture) -> None:
     assert cli.main(["warm"]) == 0
     output, errors = capsys.readouterr()
     assert re.sub(r"\d+ s", "0 s", output) == "treeparse: 2 kernels compiled, 1 were there already, in /kernels; 0 s\n"
     assert "treeparse: compiling" not in errors  # there is the bar
 
 
-def test_quiet(calls: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet(calls: None, capsys: Capture) -> None:
     assert cli.main(["warm", "-q"]) == 0
     assert capsys.readouterr() == ("", "")
 
 
-def test_compiling_what_cannot_be_kept_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_compiling_what_cannot_be_kept_is_an_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     def fail(_: Any) -> None:
         logging.getLogger("treeparse.kernels").warning("Compiled kernels cannot be cached (%s).", "no room")
 
@@ -98,9 +97,7 @@ def devices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return compiled
 
 
-def test_kernels_of_devices_are_compiled_once(
-    calls: None, devices: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_kernels_of_devices_are_compiled_once(calls: None, devices: list[str], tmp_path: Path, capsys: Capture) -> None:
     assert cli.main(["warm"]) == 0
     files = {path.name for path in compiler.kernels().values()}
     assert sorted(devices) == sorted(f"{name} for sm_{kind}" for name in files for kind in (80, 90))
@@ -113,15 +110,14 @@ def test_kernels_of_devices_are_compiled_once(
 
 
 def test_kernels_of_devices_that_cannot_be_kept_are_an_error(
-    calls: None, devices: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    calls: None, devices: list[str], tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "treeparse").touch()
-    assert cli.main(["warm", "-q"]) == 2
-    assert f"cannot be kept in {tmp_path / 'treeparse'}" in capsys.readouterr().err
+    assert f"cannot be kept in {tmp_path / 'treeparse'}" in error_of(capsys, "warm", "-q")
 
 
 def test_without_their_compiler_the_rest_is_compiled(
-    calls: None, devices: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    calls: None, devices: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     def fail() -> None:
         raise ImportError("No module named 'cuda'")
@@ -133,9 +129,6 @@ def test_without_their_compiler_the_rest_is_compiled(
     assert "treeparse: warning: Kernels for cuda:0 cannot be compiled" in errors and not devices
 
 
-def test_nothing_is_compiled_where_numba_is_told_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_compiled_where_numba_is_told_so(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    assert cli.main(["warm"]) == 2
-    assert "NUMBA_DISABLE_JIT is set" in capsys.readouterr().err
+    assert "NUMBA_DISABLE_JIT is set" in error_of(capsys, "warm")

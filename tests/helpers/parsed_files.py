@@ -7,8 +7,10 @@ import pytest
 from udtools import Validator
 from udtools.incident import Incident
 
+from treeparse.data.conllu import ConlluSentence
 from treeparse.data.nbest.files import read_nbest
 from treeparse.model import Parse
+from treeparse.sentence import Sentence
 
 SENTENCES = [("Noun1", "Adj2", "Verb1"), ("Verb1",), tuple(f"w{word}" for word in range(12)), ("a", "b")]
 MULTIWORD = (
@@ -29,6 +31,12 @@ def conllu(*sentences: Sequence[str]) -> str:
     """Sentences without heads, named s1, s2, ..."""
     rows = ("".join(f"{n}\t{form}" + "\t_" * 8 + "\n" for n, form in enumerate(forms, 1)) for forms in sentences)
     return "".join(f"# sent_id = s{number}\n{block}\n" for number, block in enumerate(rows, 1))
+
+
+def trees_as_text(sentences: Sequence[Sentence]) -> str:
+    """Sentences with the trees that they have."""
+    blocks = [ConlluSentence.from_forms(s.forms).with_parse(s.heads or (), s.labels or ()) for s in sentences]
+    return "".join(block.text for block in blocks)
 
 
 def written(path: Path, data: str | bytes) -> str:

@@ -14,15 +14,7 @@ from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
-from treeparse.objectives import (
-    ArcScores,
-    Divergence,
-    Itself,
-    Reference,
-    ShortArcs,
-    SilverTrees,
-    write_arc_scores,
-)
+from treeparse.objectives import ArcScores, Divergence, Itself, Reference, ShortArcs, SilverTrees, write_arc_scores
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, TreeDistribution
 

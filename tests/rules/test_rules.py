@@ -108,9 +108,3 @@ def test_a_label_that_nobody_knows_is_named_with_its_line(tmp_path: Path) -> Non
         rules.check_labels(("subj", "obj:x"))
     problem = "the label 'nsbuj:pass' is neither one of the model's nor one of Universal Dependencies"
     assert str(raised.value).startswith(f"{path}:3: {problem}")
-
-
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_bytes(b"\xff")
-    with pytest.raises(DataError, match="the file must be text in UTF-8"):
-        read_rules(tmp_path / "rules.yaml")

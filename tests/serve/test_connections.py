@@ -68,11 +68,7 @@ def test_a_body_that_does_not_come_is_answered_and_closed(hurried: Server) -> No
 
 
 @pytest.mark.parametrize(
-    "sent",
-    [
-        b"nonsense\r\n\r\n",
-        b"GET /process?data=" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-    ],
+    "sent", [b"nonsense\r\n\r\n", b"GET /process?data=" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"]
 )
 def test_what_is_no_http_is_refused(hurried: Server, sent: bytes) -> None:
     with hurried.connect() as connection:

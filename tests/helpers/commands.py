@@ -1,0 +1,22 @@
+"""Commands that are run in the process of a test, and refused."""
+
+import re
+
+import pytest
+
+from treeparse.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+def error_of(capsys: Capture, *arguments: object) -> str:
+    """The one sentence of a command that is refused, by its parser of arguments or by itself."""
+    try:
+        code = main([*map(str, arguments)])
+    except SystemExit as stopped:
+        code = stopped.code
+    out, err = capsys.readouterr()
+    *usage, error = err.splitlines()
+    assert (code, out) == (2, "") and re.match("treeparse[a-z -]*: error: ", error), err
+    assert not usage or usage[0].startswith("usage: "), err
+    return error
