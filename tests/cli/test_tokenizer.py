@@ -106,20 +106,14 @@ UNSPLIT = (
 )
 
 
-@pytest.fixture
-def german(tiny_config: Path, tmp_path: Path) -> str:
-    """A model that was trained on a treebank with multiword tokens, by the command."""
-    train = written(tmp_path / "german.conllu", GERMAN * 10)
-    options = ["--output", str(tmp_path / "german"), "--data.train", train, "--optimization.epochs", "1"]
-    assert main(["train", "--config", str(tiny_config), *options, "-q", "--device", "cpu"]) == 0
-    return str(tmp_path / "german")
-
-
 def test_text_whose_multiword_tokens_are_whole_is_warned_of(
-    german: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By a tokeniser that splits none, or none at all; not where they are split, and not by what does not know."""
+    """By a tokeniser that splits none, or none at all; not where they are split."""
     pytest.importorskip("spacy")
+    train, german = written(tmp_path / "german.conllu", GERMAN * 10), str(tmp_path / "german")
+    options = ["--output", german, "--data.train", train, "--optimization.epochs", "1", "-q", "--device", "cpu"]
+    assert main(["train", "--config", str(tiny_config), *options]) == 0
     whole, split = (
         written(tmp_path / f"{n}.txt", f"ich gehe {text} Haus\n") for n, text in enumerate(("zum", "zu dem"))
     )

@@ -7,7 +7,6 @@ import yaml
 from helpers.commands import Capture, error_of
 from helpers.forked import Forks
 
-from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.main import main
 from treeparse.training import run
 
@@ -145,11 +144,3 @@ def test_own_classes_of_the_current_folder(tiny_config: Path, tmp_path: Path, fo
     done = forks.run(script, *train, *own, folder=tmp_path, anew=["treeparse", "jsonargparse"])
     assert done.returncode == 0 and all(line.startswith("treeparse: ") for line in done.stderr.splitlines())
     assert "class_path: my_losses.MyLoss" in (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
-
-
-def test_the_path_of_modules_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = list(sys.path)
-    with modules_of_current_folder():
-        assert sys.path == [*before, str(tmp_path)]
-    assert sys.path == before
