@@ -2,7 +2,6 @@ import bz2
 import gzip
 import json
 import lzma
-import subprocess
 import sys
 
 import pytest
@@ -259,11 +258,6 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path, capsys):
     assert notes_of(capsys, *paths) == [
         f"note: {paths[0]} and {paths[1]} share 1 sentence: {paths[0]}:1 and {paths[1]}:1"
     ]
-
-
-def test_checking_needs_no_torch(clean):
-    code = "import sys; from treeparse.cli.main import main; main(sys.argv[1:]); assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code, "check", "-q", str(clean), str(clean)], check=True)
 
 
 TAGGED = CLEAN.replace(b"Do\t_\t_", b"Do\t_\tAUX").replace(b"go\t_\t_", b"go\t_\tVERB")

@@ -1,6 +1,5 @@
 """Outputs are checked before any work: they can be written, and none is one of the command's own inputs."""
 
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -219,19 +218,3 @@ def test_a_folder_that_may_not_be_written_to_is_refused_first(tmp_path: Path) ->
         done = run_as_nobody(["-m", "treeparse", *filled(CLASHES[command], "in.conllu", "out")], tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert f"{tmp_path}: Permission denied; no file can be written there" in done.stderr
-
-
-def test_all_this_needs_no_torch(tmp_path: Path) -> None:
-    commands = [filled(command, "in.conllu", "in.conllu") for command in CLASHES.values()]
-    commands += [["train-reranker", "in.conllu", "other.conllu", "-o", "c.yaml"]]
-    commands += [["calibrate", "MODEL", "in.conllu", "-o", "c.yaml"], ["export", "RUN", "-o", "c.yaml"]]
-    commands += [[command, "--output", "c.yaml"] for command in ("train", "crossparse", "self-train")]
-    program = f"""
-import sys
-sys.modules["torch"] = None  # to import it is an error
-from treeparse.cli.main import main
-for command in {commands!r}:
-    assert main(command) == 2, command
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

@@ -1,6 +1,5 @@
 """Corpora as library calls: the same files as the commands write, parts handed out one by one, a writer in one file."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -186,13 +185,3 @@ def test_the_example_of_the_package_runs(parser: Parser, folder: Path) -> None:
     done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=False)
     assert done.stdout == "4 18\n", done.stderr
     assert len(list(read_conllu(folder / "parsed" / "a.conllu"))) == 4
-
-
-def test_requests_need_no_torch() -> None:
-    program = (
-        "import sys\nsys.modules['torch'] = None\n"
-        "from treeparse.corpus import CorpusRequest, TreeRequest, list_parts\n"
-        "import json; print(json.dumps(CorpusRequest(['a']).writer().suffix))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == ".conllu"
