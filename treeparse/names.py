@@ -27,12 +27,8 @@ Algorithm = Literal["perceptron", "mira", "log_linear"]  # by which a linear mod
 Mixing = Literal["together", "turns"]  # of labelled and unlabelled sentences: in one batch, or batches take turns
 CacheDtype = Literal["float16", "bfloat16", "float32"]
 
-InputFormat = Literal["conllu", "text"]
-INPUT_FORMATS: tuple[InputFormat, ...] = get_args(InputFormat)
-CorpusFormat = Literal[InputFormat, "jsonl", "parquet"]
-CORPUS_FORMATS: tuple[CorpusFormat, ...] = get_args(CorpusFormat)
+CorpusFormat = Literal["conllu", "text", "jsonl", "parquet"]
 ListFormat = Literal["conllu", "jsonl"]
-LIST_FORMATS: tuple[ListFormat, ...] = get_args(ListFormat)
 
 
 def decoder_named(name: str) -> Decoder:

@@ -22,6 +22,7 @@ from treeparse.cli.models import add_model_arguments, check_models, load_models,
 from treeparse.cli.processes import parse_in_processes, parse_on_cluster
 from treeparse.corpus.parsing import CHUNK, parse_parts
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
+from treeparse.corpus.readers import READERS
 from treeparse.corpus.request import CorpusRequest, is_folder, list_parts
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import WRITERS, check_format
@@ -29,7 +30,7 @@ from treeparse.corpus.writers.writer import FileWriter
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
-from treeparse.names import CORPUS_FORMATS, LISTING_DECODERS, listing_decoder_named
+from treeparse.names import LISTING_DECODERS, listing_decoder_named
 from treeparse.progress import Console, ParsingBar
 from treeparse.rules import RuleSearch
 from treeparse.rules.rules import OPENED
@@ -101,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     add_output_argument(parser, output)
     parser.add_argument(
         "--format",
-        choices=CORPUS_FORMATS,
+        choices=READERS,
         help="the input format (default: jsonl or parquet if the first IN ends so, otherwise conllu); a line of text "
         "is a tokenised sentence or, with --tokenizer, a paragraph of raw text; documents: see below",
     )

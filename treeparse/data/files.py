@@ -55,22 +55,10 @@ def open_input(path: str | Path | InMemory) -> Iterator[BinaryIO]:
     if isinstance(path, InMemory):
         yield BytesIO(path.data)
     elif str(path) == STANDARD_STREAM:
-        yield _standard_input()
+        yield sys.stdin.buffer
     else:
         with open(path, "rb") as stream, _decompressed(stream, compression_of_name(path), path) as plain:
             yield plain
-
-
-def _standard_input() -> BinaryIO:
-    """Return a separate reader of standard input.
-
-    A thread may still wait in it when the interpreter shuts down, which aborts if that thread holds ``sys.stdin``.
-    """
-    try:
-        descriptor = sys.stdin.fileno()
-    except (AttributeError, OSError):  # it was replaced by something that is no file
-        return sys.stdin.buffer
-    return open(descriptor, "rb", closefd=False)
 
 
 @contextmanager

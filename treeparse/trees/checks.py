@@ -189,11 +189,6 @@ def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, 
         shape = (*lengths.shape, *kind.shape(nodes))
         if tuple(scores.shape) != shape:
             raise TreeparseError(f"Scores of {kind.name} must have shape {shape}, got {tuple(scores.shape)}.")
-        if scores.device != parts.arcs.device:
-            raise TreeparseError(
-                f"Scores of {kind.name} must be on the device of the arcs' scores, {parts.arcs.device}, "
-                f"got {scores.device}."
-            )
         if not values or not _may_be_unusable(scores.detach()):
             continue
         mask = kind.mask(lengths.reshape(-1), nodes).expand(lengths.numel(), *shape[lengths.dim() :]).reshape(shape)
@@ -259,8 +254,6 @@ def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengt
             f"Label scores must have the shape {shape} of the arcs' scores and a last dimension for the labels, got "
             f"{tuple(label_scores.shape)}."
         )
-    if label_scores.device != scores.device:
-        raise TreeparseError(f"Label scores must be on the arcs' device, {scores.device}, got {label_scores.device}.")
     if values and isinstance(label_scores, Tensor):
         check_scores(label_scores, lengths, of="a label of ")
 

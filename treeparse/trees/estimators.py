@@ -102,10 +102,6 @@ def _checked(log_probs: Tensor, values: Tensor) -> tuple[Tensor, Tensor, torch.d
             f"{tuple(log_probs.shape)} and {tuple(values.shape)}."
         )
     check_dtype(log_probs, "Log probabilities")
-    if log_probs.device != values.device:
-        raise TreeparseError(
-            f"Log probabilities and values must be on one device, got {log_probs.device} and {values.device}."
-        )
     dtype = torch.promote_types(torch.promote_types(log_probs.dtype, values.dtype), torch.float32)
     return log_probs.to(torch.float64), values.to(torch.float64), dtype
 

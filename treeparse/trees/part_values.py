@@ -104,8 +104,6 @@ def read_values(values: Tensor, shape: Size, possible: Tensor) -> PartValues:
         TreeparseError: for any other shape.
     """
     values, count = full_values(values, shape)
-    if values.device != possible.device:
-        raise TreeparseError(f"Values must be on the device of the scores, {possible.device}, got {values.device}.")
     if values.layout == torch.sparse_coo:
         indices, entries = sparse_entries(values, shape, possible.shape[1])
         entries = torch.where(possible[indices[0], indices[1]], entries, 0.0)

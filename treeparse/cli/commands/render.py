@@ -19,7 +19,6 @@ from treeparse.data.parses import Parse
 from treeparse.data.text.tokenised import read_text
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
-from treeparse.names import INPUT_FORMATS
 from treeparse.pictures.matrix import draw_marginals
 from treeparse.pictures.page import Figure, Section, legend, page
 from treeparse.pictures.svg import document, stacked
@@ -62,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wrap", type=_width, default=ROW_WIDTH, metavar="PIXELS", help=wrap)
     parser.add_argument("--model", metavar="DIR", help="draw the parses of this model, below the trees of IN if any")
     parser.add_argument("--heat-map", action="store_true", help="with --model: draw the probability of every arc, too")
-    parser.add_argument("--format", choices=INPUT_FORMATS, default="conllu", help="the format of IN, with --model")
+    parser.add_argument("--format", choices=("conllu", "text"), default="conllu", help="the format of IN, with --model")
     add_import_argument(parser)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")

@@ -22,7 +22,6 @@ from treeparse.data.folders import check_folder
 from treeparse.data.nbest.files import format_of, read_nbest
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
-from treeparse.names import LIST_FORMATS
 from treeparse.progress import Console, ParsingBar
 from treeparse.rerank import ExpectedAccuracy, Reranker, Scorer, reranked, scorer_named
 from treeparse.user_code import check_module
@@ -61,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="weights of parses for --mbr: their probabilities, or all equal (default: auto, see below)",
     )
     parser.add_argument("--lists", dest="whole", action="store_true", help="write whole lists in their new order")
-    parser.add_argument("--format", choices=LIST_FORMATS, help="the format of LISTS (default: by their names)")
+    parser.add_argument("--format", choices=("conllu", "jsonl"), help="the format of LISTS (default: by their names)")
     add_output_format_argument(parser)
     add_drop_empty_argument(parser)
 
