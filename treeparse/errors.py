@@ -68,7 +68,7 @@ def naming_missing_packages(what: str) -> Iterator[None]:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``; did you mean ...?`` with the known name that is most like an unknown one, or "" if none is like it."""
-    [*close] = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 

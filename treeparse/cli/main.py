@@ -65,7 +65,6 @@ exit codes:
   130, 143, 129 interrupted, terminated, hung up (SIGINT, SIGTERM, SIGHUP); nothing is left half-written"""
 
 USAGE_ERROR = 2
-MOST_THREADS = 1024
 LESS_MEMORY = "memory ran out: take smaller batches (--batch-words; in training --data.batch_words) or shorter lists."
 BROKEN_PIPE = 128 + 13  # as the shell reports SIGPIPE
 
@@ -130,7 +129,7 @@ def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:
         group = subparser.add_argument_group("common options")
         group.add_argument(
             "--threads",
-            type=whole(1, MOST_THREADS),
+            type=whole(1, 1024),
             metavar="N",
             help="CPU threads (default: as torch chooses); several processes at once are fastest with --threads 1 each",
         )

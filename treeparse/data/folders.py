@@ -49,8 +49,7 @@ def check_folder(path: str | Path) -> None:
     """Raise if a folder does not exist and cannot be restored."""
     restore_folder(path)
     if not os.path.isdir(path):
-        name = str(path) if str(path).isprintable() else repr(str(path))
-        problem = f"{name} is a file" if os.path.exists(path) else f"There is no folder {name:.200}"
+        problem = f"{path} is a file" if os.path.exists(path) else f"There is no folder {path!s:.200}"
         raise TreeparseError(f"{problem}: name the folder of a model, or of its run.")
 
 

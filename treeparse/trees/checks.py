@@ -155,9 +155,8 @@ def labeled_tree(value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None = 
         heads, labels = value
         return heads, labels
     if labels is None or not isinstance(value, Tensor):
-        kind = f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
         raise TreeparseError(
-            f"A labelled tree must be two tensors, p.log_prob(heads, labels), got {kind} "
+            f"A labelled tree must be two tensors, p.log_prob(heads, labels), got a {type(value).__name__} "
             f"{'without labels' if labels is None else 'and labels'}. For heads with any labels, use "
             "p.arcs.log_prob(heads)."
         )

@@ -42,12 +42,12 @@ class FlatLabeledTrees:
     def entropy(self) -> Tensor:
         """Entropy ``(*batch,)``: of the arcs, and of the labels given the arcs."""
         arcs = self.arcs.entropy
-        return arcs + self.arcs.unflat(sums.expected(sums.entropy, self.arcs.marginals, [self.labels.source]))
+        return arcs + self.arcs.unflat(sums.expected(sums.entropy, self.arcs.marginals, [self.labels.source])[0])
 
     def cross_entropy(self, q: "FlatLabeledTrees") -> Tensor:
         """Return ``-E_p[log q]`` ``(*batch,)``; +inf where q forbids a tree of p."""
         sources = [self.labels.source, q.labels.source]
-        labels, sizes = sums.expected_with_sizes(sums.code_length, self.arcs.marginals, sources)
+        labels, sizes = sums.expected(sums.code_length, self.arcs.marginals, sources)
         value = self.arcs.cross_entropy(q.arcs) + self.arcs.unflat(labels)
         if self.arcs.may_read and self.arcs.family.works_in_logs and bool((sizes > LARGE_SCORE).any()):
             value = self._with_code_lengths(value, q, (sizes > LARGE_SCORE).nonzero().flatten())
@@ -65,7 +65,7 @@ class FlatLabeledTrees:
     def expected_gradient(self) -> Tensor:
         """Return the trace of the covariance of labelled arcs ``(*batch,)``: trees differ in an arc or in its label."""
         arcs, marginals = self.arcs.expected_gradient(), self.arcs.marginals
-        return arcs + self.arcs.unflat(sums.expected(sums.difference, marginals.square(), [self.labels.source]))
+        return arcs + self.arcs.unflat(sums.expected(sums.difference, marginals.square(), [self.labels.source])[0])
 
     def log_power_sum(self, order: float) -> Tensor:
         """Return the log of the sum over labelled trees of their probability to a power ``(*batch,)``."""

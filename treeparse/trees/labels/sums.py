@@ -74,15 +74,7 @@ def _of_slices(function: Callable[[int, int], Tensor], nodes: int, step: int, di
         yield checkpoint(function, *part, **options) if differentiable else function(*part)  # pyright: ignore
 
 
-def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequence[LabelSource]) -> Tensor:
-    """Return the expected sum ``(B,)``, over a random tree's arcs, of a function of an arc's label scores.
-
-    As `expected_with_sizes`.
-    """
-    return expected_with_sizes(function, marginals, scores)[0]
-
-
-def expected_with_sizes(
+def expected(
     function: Callable[..., Tensor], marginals: Tensor, scores: Sequence[LabelSource]
 ) -> tuple[Tensor, Tensor]:
     """Return expected sums ``(B,)`` of a function of an arc's label scores, and its sums over all arcs that count.
