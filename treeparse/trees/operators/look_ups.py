@@ -38,7 +38,7 @@ def rows_at(values: Tensor, *indices: Tensor) -> Tensor:
     axes, row = len(indices), indices[0]
     for size, index in zip(values.shape[1:axes], indices[1:], strict=True):
         row = row * size + index
-    rows = values.reshape(values.shape[:axes].numel(), values.shape[axes:].numel())
+    rows = values.flatten(0, axes - 1).unsqueeze(-1).flatten(1)
     found = OPERATORS.gather(rows, 0, row.reshape(-1, 1).expand(-1, rows.shape[1]))
     return found.reshape(*row.shape, *values.shape[axes:])
 
