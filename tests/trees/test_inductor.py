@@ -221,7 +221,7 @@ def test_training_ends_where_eager_training_ends() -> None:
             optimizer.step()
         found, _ = model.trees(model.shared(vectors), lengths).mode
         loss = model(vectors, lengths, heads, labels)
-        results.append((float(loss), float((found == heads)[heads >= 0].float().mean())))
+        results.append((loss.item(), (found == heads)[heads >= 0].float().mean().item()))
     (loss, uas), (eager_loss, eager_uas) = results
     assert eager_uas > 0.9
     assert uas == eager_uas
