@@ -37,7 +37,8 @@ OPENING = Opening(
     title="Distributions in compiled programs",
     measured="whether a row is compiled in one graph (`fullgraph=True`), and gives the values and gradients that it "
     "has without torch.compile.",
-    on="three sentences of up to 5 words, float32; shapes are dynamic.",
+    on="three sentences of up to 5 words, float32; shapes are dynamic. Gradients of longer sentences, with a network's "
+    "scores in the program: `tests/trees/test_inductor.py`.",
     read="ok, or the error; each cell is a fresh process, whose first call is the compiled one.",
     repeat="scripts/check_compile.py --output scripts/results/check_compile.md",
     details=f"What is beyond torch:\n\n{TABLE}",

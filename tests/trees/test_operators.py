@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import gradgradcheck
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.library import opcheck
 
@@ -49,6 +50,18 @@ def test_operators_are_sound(name: str, trees: str, single_root: bool) -> None:
 @pytest.mark.parametrize("name", ["best_trees", "are_trees"])
 def test_those_of_a_search_are_too(name: str, trees: str) -> None:
     opcheck(getattr(OPERATORS, name).default, (*ARGUMENTS[name](trees), trees, True))
+
+
+def test_look_ups_are_sound() -> None:
+    index = torch.tensor([[0, 3, 3], [1, 1, 2]])
+    values = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
+    gradients = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    for operator, arguments in (
+        (OPERATORS.gather, (values, 1, index)),
+        (OPERATORS.scatter_add, (gradients, 1, index, [2, 4])),
+    ):
+        opcheck(operator.default, arguments)
+        assert gradgradcheck(lambda value, operator=operator, rest=arguments[1:]: operator(value, *rest), arguments[:1])
 
 
 def test_fake_tensors_have_the_shapes_of_results() -> None:
