@@ -42,6 +42,10 @@ class NoTreeError(TreeparseError):
     """A batch item has no spanning tree of finite score."""
 
 
+class NoItemError(TreeparseError, IndexError):
+    """An index selects what is not in a batch."""
+
+
 class MissingPackageError(TreeparseError, ImportError):
     """A package that something needs is not installed."""
 

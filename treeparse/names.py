@@ -1,4 +1,4 @@
-"""The names of the values that users choose among. Imports no torch, because the help of commands shows these names."""
+"""The names of the values that users choose among."""
 
 from typing import Literal, get_args
 

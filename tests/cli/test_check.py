@@ -293,9 +293,9 @@ def test_ud_is_asked_of_sound_files_only_and_what_reads_twice_not_of_standard_in
     assert "--html reads the files again" in error_of(capsys, "check", "-", "--html", "page.html")
 
 
-def test_ud_needs_its_extra(clean, capsys, monkeypatch):
+def test_ud_without_the_validator(clean, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "udtools", None)
-    assert "pip install treeparse[ud]" in error_of(capsys, "check", "--ud", clean)
+    assert "pip install udtools" in error_of(capsys, "check", "--ud", clean)
 
 
 def test_a_page_draws_unique_kinds_of_arcs_and_crossing_arcs(tmp_path, capsys):

@@ -59,10 +59,17 @@ def test_an_index_selects_what_it_does_of_any_tensor_of_the_batch(
 def test_items_one_by_one() -> None:
     p = ProjectiveCRF(ARCS, LENGTHS)
     assert [row.batch_shape for row in p] == [(3,), (3,)]
-    with pytest.raises(IndexError):
-        p[2]
-    with pytest.raises(IndexError):
-        p[0, 0, 0]
+    for index in (2, (0, 0, 0)):
+        with pytest.raises(IndexError, match=r"batch of the shape \(2, 3\): ") as caught:
+            p[index]
+        assert isinstance(caught.value, TreeparseError)
+
+
+def test_tensors_on_two_devices_are_refused() -> None:
+    with pytest.raises(TreeparseError, match=r"Label scores must be on .* cpu, got meta"):
+        LabeledCRF(NonProjectiveCRF(ARCS, LENGTHS), LABELS.to("meta"))
+    with pytest.raises(TreeparseError, match=r"Values must be on .* cpu, got meta"):
+        NonProjectiveCRF(ARCS, LENGTHS).expectation(ARCS.detach().to("meta"))
 
 
 def test_label_scores_that_are_read_on_request() -> None:

@@ -1,6 +1,6 @@
 """A corpus parsed by several processes: this process reads and writes, its workers parse.
 
-Chunks are those of one process, and so are the outputs. A worker that dies ends the work.
+Chunks and outputs are the same as with one process. A worker that dies ends the work.
 """
 
 import os
@@ -44,7 +44,7 @@ def parse_with_jobs(
     threads: int = 1,
     observer: CorpusObserver | None = None,
 ) -> CorpusSummary:
-    """Parse parts of a request in several processes; the outputs are those of `treeparse.corpus.parse_parts`.
+    """Parse parts of a request in several processes; the outputs are the same as from `treeparse.corpus.parse_parts`.
 
     Args:
         load: returns the model in each process; it must pickle. Weights that come from a folder are shared.

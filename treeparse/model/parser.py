@@ -293,7 +293,7 @@ class Parser(nn.Module, AnyParser):
         return self._parses(p, tagging, sentences), float(loss)
 
     def _parses(self, p: LabeledCRF, tagging: Tagging, sentences: Sequence[Sentence]) -> list[Parse]:
-        parses = ChosenTree(self._decoder(None))(p).parses(sentences, self.label_names)
+        parses = ChosenTree(self.default_decoder)(p).parses(sentences, self.label_names)
         return [parse for [parse] in tagging.add_to(parses)]
 
 

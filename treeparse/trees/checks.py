@@ -42,6 +42,12 @@ def check_dtype(scores: Tensor | LabelSource, name: str) -> None:
         raise TreeparseError(f"{name} must be floating-point numbers ({known}), got {scores.dtype}.")
 
 
+def check_device(values: Tensor | LabelSource, name: str, device: torch.device) -> None:
+    """Raise unless values are on the device of the arcs' scores."""
+    if values.device != device:
+        raise TreeparseError(f"{name} must be on the device of the arcs' scores, {device}, got {values.device}.")
+
+
 def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> Tensor:
     """Return lengths as int64 ``(*batch,)`` on the scores' device.
 
@@ -185,6 +191,7 @@ def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, 
     nodes = parts.arcs.shape[-1]
     for kind, scores in zip(kinds, parts.others, strict=True):
         check_dtype(scores, f"Scores of {kind.name}")
+        check_device(scores, f"Scores of {kind.name}", parts.arcs.device)
         shape = (*lengths.shape, *kind.shape(nodes))
         if tuple(scores.shape) != shape:
             raise TreeparseError(f"Scores of {kind.name} must have shape {shape}, got {tuple(scores.shape)}.")
@@ -247,6 +254,7 @@ def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengt
     The values of a ``LabelSource`` are not checked.
     """
     check_dtype(label_scores, "Label scores")
+    check_device(label_scores, "Label scores", scores.device)
     shape = tuple(scores.shape)
     if tuple(label_scores.shape[:-1]) != shape or label_scores.shape[-1] < 1:
         raise TreeparseError(

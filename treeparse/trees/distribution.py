@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 
 from treeparse.batch import word_mask
-from treeparse.errors import TreeparseError
+from treeparse.errors import NoItemError, TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees.checks import fits
 from treeparse.trees.parts import Parts
@@ -92,9 +92,18 @@ class TreeDistribution(Distribution, ABC):
         """Return the same distribution over scores on a device."""
 
     def _positions(self, index: Any) -> Tensor:
-        """Return the positions in the flat batch that an index selects."""
+        """Return the positions in the flat batch that an index selects.
+
+        Raises:
+            NoItemError: a ``TreeparseError`` and an ``IndexError``, for an index that selects nothing of the batch.
+        """
         positions = torch.arange(self.batch_shape.numel(), device=self.lengths.device)
-        return positions.reshape(self.batch_shape)[index]
+        try:
+            return positions.reshape(self.batch_shape)[index]
+        except IndexError as error:
+            raise NoItemError(
+                f"An index must select from a batch of the shape {tuple(self.batch_shape)}: {error}."
+            ) from error
 
     def _expanded(self, batch_shape: Sequence[int]) -> torch.Size:
         """Return the shape ``(*sample, *batch)`` to which the batch is expanded."""

@@ -11,7 +11,7 @@ from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
-from treeparse.trees.checks import BROADCASTING, fits
+from treeparse.trees.checks import BROADCASTING, check_device, fits
 from treeparse.trees.operators.look_ups import gather
 
 
@@ -104,6 +104,7 @@ def read_values(values: Tensor, shape: Size, possible: Tensor) -> PartValues:
         TreeparseError: for any other shape.
     """
     values, count = full_values(values, shape)
+    check_device(values, "Values", possible.device)
     if values.layout == torch.sparse_coo:
         indices, entries = sparse_entries(values, shape, possible.shape[1])
         entries = torch.where(possible[indices[0], indices[1]], entries, 0.0)

@@ -33,7 +33,6 @@ from treeparse.nn import EncoderConfig
 from treeparse.version import installed_version
 
 FORMAT = 1  # of the JSON files in model folders and runs
-DIGESTED = (VOCABULARY, WEIGHTS)
 # Settings of several classes: the classes by ``type``, the default ``type``, and the class of a custom ``class_path``.
 PARTS: Mapping[type, tuple[Mapping[str, type], str, type]] = {
     EncoderConfig: (ENCODERS, DEFAULT_ENCODER, OwnEncoderConfig),
@@ -52,15 +51,15 @@ def write_model(
         _write_json(folder / VOCABULARY, vocabulary)
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
         shutil.copymode(folder / VOCABULARY, folder / WEIGHTS)  # save_file lets nobody else read what it writes
-        digests = {name: file_digest(folder / name) for name in DIGESTED}
+        digests = {name: file_digest(folder / name) for name in (VOCABULARY, WEIGHTS)}
         _write_json(folder / CONFIG, {**file_header(), **config, "digests": digests}, indent=2)
 
 
 def rewrite_config(directory: str | Path, config: dict[str, Any]) -> None:
     """Replace the settings of a model folder, and keep its vocabulary, weights and digests."""
     path = Path(directory) / CONFIG
-    digests = {name: value for name, value in _read_mapping(path).items() if name == "digests"}
-    atomic_write(path, json.dumps({**file_header(), **config, **digests}, ensure_ascii=False, indent=2) + "\n")
+    settings = {**file_header(), **config, "digests": _read_mapping(path).get("digests")}
+    atomic_write(path, json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
 
 
 def file_header() -> dict[str, Any]:
@@ -74,8 +73,12 @@ def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], d
     check_model_files(folder)
     try:
         config = without_header(_read_mapping(folder / CONFIG), str(folder / CONFIG))
-        _check_digests(folder, config.pop("digests", None))
-        return config, _read_mapping(folder / VOCABULARY), _read_weights(folder / WEIGHTS)
+        for name, digest in (config.pop("digests", None) or {}).items():
+            if file_digest(folder / name) != digest:
+                raise _damaged(folder / name, f"it is not the file that was saved with this {CONFIG}")
+        return config, _read_mapping(folder / VOCABULARY), load_file(folder / WEIGHTS)
+    except SafetensorError as error:
+        raise _damaged(folder / WEIGHTS, error) from error
     except OSError as error:
         raise TreeparseError(f"The model in {directory} cannot be read: {error}.") from error
 
@@ -95,15 +98,6 @@ def file_writer(header: Mapping[Any, Any]) -> str:
     return f"treeparse {header.get(VERSION, 'of an unknown version')!s:.40}"
 
 
-def _check_digests(folder: Path, digests: Any) -> None:
-    """Raise if a file is not the one that was saved; without digests, none is checked."""
-    if digests is None:
-        return
-    for name in DIGESTED:
-        if file_digest(folder / name) != digests.get(name):
-            raise _damaged(folder / name, f"it is not the file that was saved with this {CONFIG}")
-
-
 def file_digest(path: Path) -> str:
     """Return the SHA-256 digest of a file."""
     with path.open("rb") as stream:
@@ -114,13 +108,6 @@ def _damaged(path: Path, problem: object) -> TreeparseError:
     return TreeparseError(f"{path} is damaged ({problem}): copy the model again.")
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise _damaged(path, error) from error
-
-
 def from_plain(kind: type[T], data: Any, where: str) -> T:
     """Build the frozen dataclass ``kind`` from JSON data, with nested dataclasses.
 
@@ -128,7 +115,7 @@ def from_plain(kind: type[T], data: Any, where: str) -> T:
         TreeparseError: starting with ``where``, if a setting is missing, unknown, or of a wrong type or value.
     """
     if not isinstance(data, dict):
-        raise TreeparseError(f"{where} should hold a mapping with the settings of {kind.__name__}, but holds {data!r}.")
+        raise TreeparseError(f"{where} must be a mapping of settings, got {data!r:.100}.")
     types = get_type_hints(kind)
     if odd := sorted({field.name for field in fields(kind)} ^ data.keys()):  # type: ignore[arg-type]
         raise TreeparseError(
@@ -145,9 +132,7 @@ def from_plain(kind: type[T], data: Any, where: str) -> T:
 def _convert(kind: Any, value: Any, where: str) -> Any:
     """Convert a JSON value to a field's type; raise if it has another type."""
     if is_dataclass(kind):
-        if not isinstance(value, dict):
-            raise TreeparseError(f"{where} must be a mapping of settings, got {value!r:.100}.")
-        settings: Any = _settings_class(kind, value, where) if kind in PARTS else kind
+        settings: Any = _settings_class(kind, value, where) if kind in PARTS and isinstance(value, dict) else kind
         return from_plain(settings, value, where)
     may_be_null = NoneType in get_args(kind)
     if may_be_null and value is None:
