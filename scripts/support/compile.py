@@ -1,11 +1,6 @@
 """How the algorithms of the literature are compiled, so that nothing but the algorithm sets them apart."""
 
-from collections.abc import Callable
-from typing import Any
+import numba
 
-from treeparse.kernels.compile import compiled
-
-
-def jit(function: Callable[..., Any]) -> Any:
-    """Compile as treeparse's kernels are compiled."""
-    return compiled(function, cache=True, fastmath={"reassoc", "contract", "nsz"})
+# As treeparse's kernels of sums are compiled, but cached beside each script.
+jit = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})

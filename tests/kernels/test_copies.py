@@ -6,14 +6,14 @@ One of the copies is written in whole vectors.
 import numpy as np
 import pytest
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.copies import copy_below_max, copy_multiple, copy_short
 from treeparse.kernels.rows import whole
 
 COUNTS = (1, 2, 7, 8, 9, 16, 30)
 
 
-@jit
+@exact_kernel
 def _copy_all(below, plain, back, source, at, factor, count):
     top = copy_below_max(below, 3, source, at, count)
     copy_short(plain, 5, source, at, count)

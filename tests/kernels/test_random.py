@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import new_stream, uniform
 
 
-@jit
+@exact_kernel
 def draws(seed, samples, count):
     values = np.empty((samples, count))
     for sample in range(samples):

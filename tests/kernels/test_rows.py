@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.exponential import weigh_row
 from treeparse.kernels.rows import (
     add_row,
@@ -27,7 +27,7 @@ from treeparse.kernels.rows import (
 from treeparse.kernels.vectors import constant, multiply_add
 
 
-@jit
+@exact_kernel
 def _use_rows(x, y, z, count):
     """Every function on a row of its own of ``x``; returns the sums."""
     add_row(x, 3, y, 1, 2.0, count)
@@ -84,7 +84,7 @@ def test_rows(count: int) -> None:
     assert whole(count) == end
 
 
-@jit
+@exact_kernel
 def _bound(x, limits):
     raise_row(x, 0, 8)
     clamp_row(x, 8, limits, 0, 1.0, 8)
@@ -97,7 +97,7 @@ def test_rows_keep_what_is_no_number() -> None:
     assert np.isnan(x).all()
 
 
-@jit
+@exact_kernel
 def _weigh(scores, copy, top, count):
     return weigh_row(scores, 2, copy, 5, top, count)
 
@@ -130,12 +130,12 @@ def _maximum(builder: Any, best: Any, x: Any, inside: Any) -> Any:
     return (builder.select(builder.fcmp_ordered(">", x, best), x, best),)
 
 
-@jit
+@exact_kernel
 def _use_dual_rows(x, y, factor, count):
     return _dual_sums(x, 2, y, 5, factor, count)
 
 
-@jit
+@exact_kernel
 def _use_maximum(x, count):
     return _maximum(x, 3, count)
 

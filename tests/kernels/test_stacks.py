@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.stacks import over_stacks
 from treeparse.kernels.vectors import multiply_add
 
@@ -25,17 +25,17 @@ def _picked(builder: Any, total: Any, x: Any, factors: Any) -> Any:
     return (multiply_add(builder, x, factors, total),)
 
 
-@jit
+@exact_kernel
 def _use_picked(target, x, rows, factors, count):
     _picked(target, 2, x, 3, 10, rows, 1, factors, 2, count)
 
 
-@jit
+@exact_kernel
 def _use_totals(targets, x, y, factors, count):
     _totals(targets, 3, targets, 12, x, 2, 11, y, 100, -9, factors, 4, count)
 
 
-@jit
+@exact_kernel
 def _use_raise(target, x, count):
     _raise(target, 1, x, 5, 9, count)
 

@@ -19,7 +19,7 @@ from helpers.drawn_orders import (
 from helpers.oracles import Array, score_scale, tree_scores
 
 from treeparse.kernels.best.arborescence import are_trees
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import new_stream, uniform
 from treeparse.kernels.sums.elimination import log_partition
 from treeparse.trees.families import beam
@@ -146,7 +146,7 @@ def test_a_gpu_gives_the_same(single_root: bool) -> None:
     np.testing.assert_allclose(found[2], keys, rtol=0, atol=1e-10)
 
 
-@jit
+@exact_kernel
 def draws_of_kernel(seeds, step, places, count):
     values = np.empty((len(seeds), places, count))
     for item in range(len(seeds)):

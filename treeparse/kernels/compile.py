@@ -1,82 +1,93 @@
-"""How every kernel is compiled.
+"""How kernels are compiled: by ``numba.njit``, and where their compiled code is cached.
 
-A kernel is one compiled function ``kernel(start, stop, lengths, ...)`` that computes the batch items of a range;
-``threads`` calls it. ``numba_private`` compiles kernels faster, by private parts of numba, and caches them on disk. If
-numba lacks these or has changed them, ``numba.njit`` compiles kernels in every process, with the same results.
+Numba's cache looks at the file of a function alone, so it misses a change of a helper in another file; and it raises at
+import where none of its folders is writable. So the folder is chosen here. Its name is a digest of all sources.
 """
 
+import atexit
+import hashlib
 import logging
+import os
+import pickle
+import shutil
+import tempfile
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
+import llvmlite.binding
 import numba
-from numba.extending import overload
 
-try:
-    from treeparse.kernels import numba_private
-except (ImportError, AttributeError) as error:
-    numba_private = None
-    logging.getLogger("treeparse.kernels").warning(
-        "Compiled kernels cannot be cached, so every process compiles them again, for minutes: treeparse does not know "
-        "numba %s (%s). Install a version that treeparse's requirements allow.",
-        numba.__version__,
-        error,
-    )
-
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+LOG = logging.getLogger("treeparse.kernels")
+SOURCES = Path(__file__).parent
+NOT_CACHED = (
+    "Compiled kernels cannot be cached, because no folder for them is writable: every process compiles them again, for "
+    "up to a minute. Set NUMBA_CACHE_DIR to a writable folder, or run 'treeparse warm' once as the user who installed "
+    "treeparse; for an image, run it where the image is built."
+)
 
 
-def without_shipped_code() -> AbstractContextManager[None]:
-    """Compile kernels for this processor within the block, even where code for kinds of processors would do."""
-    return nullcontext() if numba_private is None else numba_private.without_shipped_code()
+def _digest() -> str:
+    """Return a digest of all sources, and of the versions and the processor for which code is compiled."""
+    processor = numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name()  # pyright: ignore
+    digest = hashlib.sha256(f"{numba.__version__} {processor}".encode())
+    for path in sorted(SOURCES.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
-def compiled(function: Callable[..., Any], *, part: bool = False, borrows: bool = False, **options: Any) -> Any:
-    """Compile a function with options of ``numba.njit`` as kernels are compiled, without their cache."""
-    if numba_private is None:
-        return function if numba.njit(function) is function else _PlainlyCompiled(function, **OPTIONS, **options)
-    return numba_private.compiled(function, part=part, borrows=borrows, **OPTIONS, **options)
+def _cache_folder() -> tuple[Path, bool]:
+    """Return the first writable folder, with compiled code from a folder that is not writable, and whether it lasts."""
+    bases = os.environ.get("NUMBA_CACHE_DIR"), SOURCES / "__pycache__", os.path.expanduser("~/.cache/treeparse")
+    folders = [Path(base, f"kernels-{_digest()}") for base in bases if base and not str(base).startswith("~")]
+    made = [folder for folder in folders if folder.is_dir()]
+    for folder in folders:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:
+            continue
+        lasts = True
+        break
+    else:
+        folder, lasts = Path(tempfile.mkdtemp()), False
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if made and folder not in made:
+        shutil.copytree(made[0], folder, dirs_exist_ok=True)
+    elif not made:
+        first = "Kernels are compiled when they are first used, some seconds each, and cached in %s."
+        LOG.log(*((logging.INFO, first, folder) if lasts else (logging.WARNING, NOT_CACHED)))
+    return folder, lasts
 
 
-class _PlainlyCompiled:
-    """A function compiled by public parts of numba alone.
-
-    Kernels call it as an overload, which numba compiles once for all numbers. A function that ``numba.njit`` returns is
-    compiled again for each literal number in a call, and sums of rows whose bounds are known then round differently.
-    """
-
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        self._function = numba.njit(**options)(function)
-        inline = options.pop("inline", "never")
-        as_overload: Any = overload  # its type has no fastmath
-        as_overload(self, options, strict=False, inline=inline)(lambda *arguments: function)
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._function(*arguments)
+FOLDER, LASTS = _cache_folder()
 
 
-def _compiler(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def _compiler(fastmath: set[str]) -> Callable[[Callable[..., Any]], Any]:
     def compile_kernel(function: Callable[..., Any]) -> Any:
-        if numba_private is None:
-            return compiled(function, **options)
-        return numba_private.compiled_and_cached(function, **OPTIONS, **options)
+        before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(FOLDER)  # pyright: ignore
+        try:
+            return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(function)
+        finally:
+            numba.config.CACHE_DIR = before  # pyright: ignore
 
     return compile_kernel
 
 
-# fastmath is set even where it is off: otherwise numba compiles a helper with the flags of its first caller.
-jit = _compiler(fastmath=False)
-# For functions that call much and are called by kernels alone: numba optimises a function together with all that it
-# calls, so deep calls take long to compile. Inner loops are better optimised alone, too.
-part_jit = _compiler(fastmath=False, part=True)
-# For functions that borrow their arrays: neither they nor the functions that they call count references to arrays,
-# because counting took most of the time of short calls with many arrays. They neither make nor return arrays.
-lent_jit = _compiler(fastmath=False, borrows=True)
-lent_part_jit = _compiler(fastmath=False, part=True, borrows=True)
-# The flags let loops over sums be vectorised. Neither nnan nor ninf: -inf is a score, and finiteness is tested.
-vector_jit = _compiler(fastmath={"reassoc", "contract", "nsz"}, borrows=True)
-# As ``vector_jit``, but sums keep their order, because rounding by adding and subtracting a constant needs it.
-fused_jit = _compiler(fastmath={"contract"}, borrows=True)
-# For views of arrays, which become part of the function that calls them.
-view_jit = _compiler(inline="always", fastmath=False)
+# For sums, which may be reordered and are vectorised then. Neither nnan nor ninf: -inf is a score.
+kernel = _compiler({"reassoc", "contract", "nsz"})
+# For what must be computed in the order in which it is written: ties, draws, and rounding by adding a constant.
+exact_kernel = _compiler({"contract"})
+# For maxima alone, which are vectorised only if no number is NaN.
+maximum_kernel = _compiler({"nnan", "nsz"})
+
+
+def call(kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a kernel; where compiled code on disk is damaged, compile it again."""
+    try:
+        return kernel(*arguments)
+    except (EOFError, pickle.UnpicklingError) as error:
+        LOG.warning("Compiled kernels in %s are damaged (%s) and are compiled again.", FOLDER, error)
+        for path in FOLDER.rglob("*.nb?"):
+            path.unlink(missing_ok=True)
+        return kernel(*arguments)

@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from treeparse.kernels.compile import lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.rows import over_rows
 from treeparse.kernels.vectors import (
     LANES,
@@ -48,7 +48,7 @@ COEFFICIENTS = [
 ]
 
 
-@lent_jit
+@exact_kernel
 def exponentiate(values):
     """Replace numbers up to 700 by ``np.exp`` of them, to a unit in the last place; 0 up to ``LOWEST``; NaN stays."""
     stay_apart()

@@ -1,9 +1,9 @@
 """A binary heap of slots with the greatest (bound, key) on top."""
 
-from treeparse.kernels.compile import part_jit
+from treeparse.kernels.compile import exact_kernel
 
 
-@part_jit
+@exact_kernel
 def push(heap, size, slot, bounds, keys):
     """Add a slot to a heap of ``size`` slots."""
     index = size
@@ -16,7 +16,7 @@ def push(heap, size, slot, bounds, keys):
     heap[index] = slot
 
 
-@part_jit
+@exact_kernel
 def pop(heap, size, bounds, keys):
     """Take the top slot off a heap of ``size`` slots."""
     top, slot = heap[0], heap[size - 1]
@@ -32,12 +32,12 @@ def pop(heap, size, bounds, keys):
     return top
 
 
-@part_jit
+@exact_kernel
 def _before(slot, other, bounds, keys):
     return bounds[slot] > bounds[other] or (bounds[slot] == bounds[other] and keys[slot] > keys[other])
 
 
-@part_jit
+@exact_kernel
 def is_tied(heap, size, bounds):
     """Whether another slot of a heap has the bound of the top slot."""
     return (size > 1 and bounds[heap[1]] == bounds[heap[0]]) or (size > 2 and bounds[heap[2]] == bounds[heap[0]])

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from treeparse.kernels.compile import lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.rows import over_rows
 from treeparse.kernels.vectors import constant
 
 NEGLIGIBLE = -40.0  # exp of it is below half a unit in the last place of 1
 
 
-@lent_jit
+@exact_kernel
 def log_add(x, y):
     """Return ``log(exp(x) + exp(y))``."""
     larger, smaller = (x, y) if x > y else (y, x)
@@ -20,7 +20,7 @@ def log_add(x, y):
     return larger + np.log1p(np.exp(smaller - larger))
 
 
-@lent_jit
+@exact_kernel
 def log_sum(values, start, stop):
     """Return the log of the sum of a range of logs."""
     top = -np.inf
@@ -34,7 +34,7 @@ def log_sum(values, start, stop):
     return top + np.log(total)
 
 
-@lent_jit
+@exact_kernel
 def two_sum(x, y):
     """Return the rounded sum of two numbers, and what the rounding lost (Knuth)."""
     total = x + y
@@ -44,7 +44,7 @@ def two_sum(x, y):
     return total, (x - (total - part)) + (y - part)
 
 
-@lent_jit
+@exact_kernel
 def precise_sum(values, start, stop):
     """Return the sum of a range, rounded once or so: large terms may cancel."""
     total = lost = 0.0

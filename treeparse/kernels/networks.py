@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from treeparse.kernels.compile import fused_jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 
 HALF = np.float32(0.5)
 WITHOUT_SIGN = np.int32(0x7FFFFFFF)
@@ -19,7 +19,7 @@ ONE, TWO = np.float32(1), np.float32(2)
 C2, C3, C4, C5, C6 = (np.float32(1 / math.factorial(i)) for i in range(2, 7))
 
 
-@fused_jit
+@exact_kernel
 def exp(x):
     """Return ``exp`` of a float32 from -87 to 87, right to two units in the last place, by Taylor's series."""
     x = LOWEST if x < LOWEST else x
@@ -32,7 +32,7 @@ def exp(x):
     return series * np.int32(power).view(np.float32)
 
 
-@fused_jit
+@exact_kernel
 def step(gates, cells, states):
     """Advance the cells (2, M, H) of both directions of an LSTM by one step, and fill the states (2, N, H).
 
@@ -55,7 +55,7 @@ def step(gates, cells, states):
                 state[j] = (square - ONE) / ((square + ONE) * (ONE + exp(-leave[j])))
 
 
-@vector_jit
+@kernel
 def add_pair_products(mixed, rows, vectors, columns, sums):
     """Add to ``sums`` (A, L) the products of ``mixed[rows[a]]``, L vectors end to end, with ``vectors[columns[a]]``.
 
@@ -73,7 +73,7 @@ def add_pair_products(mixed, rows, vectors, columns, sums):
             products[label] += total
 
 
-@vector_jit
+@kernel
 def round_rows(values, levels, rounded, scales):
     """Round rows (N, D) to whole numbers of -levels to levels, times a scale of each row (N, 1); 0 is levels + 1."""
     zero = np.float32(levels + 1)
@@ -87,7 +87,7 @@ def round_rows(values, levels, rounded, scales):
             target[j] = np.uint8(np.int32(row[j] * factor + zero + HALF))
 
 
-@vector_jit
+@kernel
 def _greatest(bits):
     """Return the greatest absolute value as bits, and at least one by which numbers can be divided."""
     greatest = LEAST_BITS
@@ -96,7 +96,7 @@ def _greatest(bits):
     return greatest
 
 
-@vector_jit
+@kernel
 def round_within_one(values, levels, rounded):
     """Round values (N, D) from -1 to 1 as ``round_rows``, at the scale 1 / levels."""
     factor, zero = np.float32(levels), np.float32(levels + 1)

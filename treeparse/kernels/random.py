@@ -6,7 +6,7 @@ function of ``state + i * GAMMA``. No state outlives a sample, so samples are th
 
 import numpy as np
 
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import NEGLIGIBLE
 from treeparse.kernels.weights import range_sum
 
@@ -17,20 +17,20 @@ LOW_BITS = np.uint64(12)
 UNIT = 2.0**-52
 
 
-@lent_jit
+@exact_kernel
 def new_stream(seed, sample):
     """Return the stream of an item's ``sample``-th sample from the item's ``seed`` (uint64)."""
     return _mixed(seed ^ _mixed(np.uint64(sample) * GAMMA + GAMMA))
 
 
-@lent_jit
+@exact_kernel
 def uniform(stream):
     """Return the stream after its next draw, and this draw, uniform in the open interval (0, 1)."""
     stream += GAMMA
     return stream, (np.float64(_mixed(stream) >> LOW_BITS) + 0.5) * UNIT
 
 
-@lent_jit
+@exact_kernel
 def choose(weights, total, count, stream):
     """Return the stream after its next draw, and one of ``count`` options by weights that sum to ``total``."""
     stream, u = uniform(stream)
@@ -44,7 +44,7 @@ def choose(weights, total, count, stream):
     return stream, chosen  # the last possible one by rounding alone
 
 
-@lent_jit
+@exact_kernel
 def choose_by_logs(logs, count, stream):
     """Do ``choose`` by log weights, which are overwritten."""
     top = -np.inf
@@ -56,7 +56,7 @@ def choose_by_logs(logs, count, stream):
     return choose(logs, range_sum(logs, 0, count), count, stream)
 
 
-@lent_jit
+@exact_kernel
 def _mixed(bits):
     bits = (bits ^ (bits >> SHIFTS[0])) * FIRST_FACTOR
     bits = (bits ^ (bits >> SHIFTS[1])) * SECOND_FACTOR
@@ -71,7 +71,7 @@ def uniforms(seeds: np.ndarray, samples: int, draws: int, *, salt: int) -> np.nd
     return values
 
 
-@jit
+@exact_kernel
 def _fill_uniforms(seeds, values):
     for item in range(values.shape[0]):
         for sample in range(values.shape[1]):

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.vectors import (
     INDEX,
     LANES,
@@ -39,7 +39,7 @@ from treeparse.kernels.vectors import (
 WHOLE_NUMBERS = ir.VectorType(ir.IntType(64), LANES)
 
 
-@jit
+@exact_kernel
 def whole(count):
     """Return the length of ``count`` numbers in whole vectors."""
     return count + (-count) % LANES

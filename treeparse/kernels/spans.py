@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.rows import whole as whole_vectors
 from treeparse.kernels.vectors import LANES
 
@@ -64,26 +64,26 @@ class AllowedArcs(NamedTuple):
     ranges: IntArray  # what ``ranges_of_contexts`` found last
 
 
-@lent_jit
+@exact_kernel
 def contexts_of(sentence):
     """Return the number of contexts."""
     return sentence.words + 1 if sentence.order == GRANDPARENTS else 1
 
 
-@lent_jit
+@exact_kernel
 def cells_of(sentence):
     """Return how many cells the spans have."""
     width = contexts_width(sentence.words) if sentence.order == GRANDPARENTS else 1
     return KINDS * (sentence.words + 1) ** 2 * width
 
 
-@lent_jit
+@exact_kernel
 def contexts_width(n):
     """Return the length of a row of contexts in whole vectors."""
     return whole_vectors(n + 1)
 
 
-@lent_jit
+@exact_kernel
 def has_contexts(at, i, j):
     """Return whether a span from i to j has one of the ``LANES`` contexts from ``at`` on, a multiple of ``LANES``."""
     if i == 0:
@@ -91,7 +91,7 @@ def has_contexts(at, i, j):
     return at < i or at + LANES > j + 1
 
 
-@jit
+@exact_kernel
 def new_allowed(n):
     """Return memory for sentences of up to n words."""
     size = n + 1
@@ -99,7 +99,7 @@ def new_allowed(n):
     return AllowedArcs(dependents, before, np.empty(size, np.int64), np.empty(contexts_width(n) + 2, np.int64))
 
 
-@lent_jit
+@exact_kernel
 def find_allowed(arcs, n, allowed):
     """Find the arcs ``[head, dependent]`` whose score is not -inf."""
     for node in range(n + 1):
@@ -115,13 +115,13 @@ def find_allowed(arcs, n, allowed):
             allowed.before[h, m + 1] = count
 
 
-@lent_jit
+@exact_kernel
 def is_used(heads, at, i, j):
     """Return whether a span from i to j has one of the ``LANES`` contexts from ``at`` on, by the bits of its heads."""
     return (heads >> min(at // LANES, LAST_BIT)) & 1 == 1 and has_contexts(at, i, j)
 
 
-@lent_jit
+@exact_kernel
 def ranges_of_contexts(allowed, heads, n, i, j):
     """Return how many ranges of used contexts a span from i to j has; ``allowed.ranges`` are their starts and ends."""
     count, is_inside = 0, False
@@ -136,26 +136,26 @@ def ranges_of_contexts(allowed, heads, n, i, j):
     return count
 
 
-@lent_jit
+@exact_kernel
 def row_of(n, kind, h, m):
     """Return the cell at which the contexts of a span begin, where there are contexts."""
     return ((kind * (n + 1) + h) * (n + 1) + m) * contexts_width(n)
 
 
-@lent_jit
+@exact_kernel
 def packed_size(n):
     """Return the size of the numbers of all siblings of n words, up to a whole vector after the last row."""
     return n * (n + 1) * (2 * n + 1) // 6 + LANES
 
 
-@lent_jit
+@exact_kernel
 def packed_at(n, i, j):
     """Return where the siblings of i -> j begin, i < j; those of j -> i, if i > 0, end there. They lie by j - i."""
     width = j - i
     return (width - 1) * width * (6 * n + 5 - 4 * width) // 6 + 2 * i * width
 
 
-@lent_jit
+@exact_kernel
 def place_of(n, h, d):
     """Return where an arc's siblings begin, which node is the first of them, and their number."""
     if h < d:
@@ -163,26 +163,26 @@ def place_of(n, h, d):
     return packed_at(n, d, h) - (h - d), d + 1, h - d
 
 
-@lent_jit
+@exact_kernel
 def span(kind, context, h, m):
     """Return a span as one number."""
     return (((((kind << NODE_BITS) | context) << NODE_BITS) | h) << NODE_BITS) | m
 
 
-@lent_jit
+@exact_kernel
 def whole(sentence):
     """Return the span of the whole sentence."""
     return span(FULL, 0, 0, sentence.words)
 
 
-@lent_jit
+@exact_kernel
 def parts_of_span(number):
     """Return kind, context, h and m of a span."""
     h, context = (number >> NODE_BITS) & NODE_MASK, (number >> (2 * NODE_BITS)) & NODE_MASK
     return number >> (3 * NODE_BITS), context, h, number & NODE_MASK
 
 
-@lent_jit
+@exact_kernel
 def cell(sentence, number):
     """Return the cell of a span."""
     kind, context, h, m = parts_of_span(number)
@@ -191,7 +191,7 @@ def cell(sentence, number):
     return (kind * (sentence.words + 1) + h) * (sentence.words + 1) + m
 
 
-@lent_jit
+@exact_kernel
 def span_of_pair(sentence, context, i, j, which):
     """Return one of the ``SPANS_OF_PAIR`` spans from i to j, i < j, smaller ones first; ``NO_SPAN`` if it is not used.
 
@@ -210,7 +210,7 @@ def span_of_pair(sentence, context, i, j, which):
     return span(kind, context, i, j) if which % 2 == 1 else span(kind, context, j, i)
 
 
-@lent_jit
+@exact_kernel
 def splits(sentence, number):
     """Return the range of a span's splits, which may be empty."""
     kind, _, h, m = parts_of_span(number)
@@ -226,7 +226,7 @@ def splits(sentence, number):
     return h, m
 
 
-@lent_jit
+@exact_kernel
 def halves(sentence, number, k):
     """Return the two spans into which a split takes a span."""
     kind, context, h, m = parts_of_span(number)
@@ -241,7 +241,7 @@ def halves(sentence, number, k):
     return span(ARC, context, h, k), span(MID, below, min(k, m), max(k, m))
 
 
-@lent_jit
+@exact_kernel
 def arc_of(sentence, number, k):
     """Return head and dependent of the arc that a split scores; the dependent is 0 for none."""
     kind, _, h, m = parts_of_span(number)
@@ -250,7 +250,7 @@ def arc_of(sentence, number, k):
     return (h, k) if kind == FULL and sentence.order == ARCS else (0, 0)
 
 
-@lent_jit
+@exact_kernel
 def scores_of_split(sentence, number, k):
     """Return the scores that a split adds to those of its halves: of its arc, of the sibling, of the grandparent."""
     head, dependent = arc_of(sentence, number, k)
@@ -265,21 +265,21 @@ def scores_of_split(sentence, number, k):
     return arc, sibling, grandparent
 
 
-@lent_jit
+@exact_kernel
 def remainder_of_split(sentence, number, k):
     """Return what rounding took from the score of a split's arc."""
     head, dependent = arc_of(sentence, number, k)
     return sentence.remainders[head, dependent] if dependent > 0 and len(sentence.remainders) > 0 else 0.0
 
 
-@lent_jit
+@exact_kernel
 def push_whole(sentence, stack):
     """Begin a stack with the whole sentence, unless it has no words; return how many spans are then on it."""
     stack[0] = whole(sentence)
     return 1 if sentence.words > 0 else 0
 
 
-@lent_jit
+@exact_kernel
 def push_halves(sentence, number, k, stack, depth):
     """Push the halves of a split that are more than one node; return how many spans are then on the stack."""
     for half in halves(sentence, number, k):
@@ -290,7 +290,7 @@ def push_halves(sentence, number, k, stack, depth):
     return depth
 
 
-@lent_jit
+@exact_kernel
 def score_of_tree(sentence, heads):
     """Return the sum of a tree's scores over its words in order, of arcs, then of siblings and of grandparents."""
     total = others = grandparents = 0.0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from treeparse.kernels.arrays import IntArray
+from treeparse.kernels.compile import call
 
 MIN_THREAD_COST = 1e6  # elementary steps, about a millisecond: less than that is not worth a thread
 
@@ -29,11 +30,11 @@ def run_batch(
         kernel = np.errstate(all="ignore")(kernel)
     bounds = _bounds(cost, lengths, threads)
     if len(bounds) == 2:
-        kernel(*bounds, lengths, *arguments)
+        call(kernel, *bounds, lengths, *arguments)
         return
     with ThreadPoolExecutor(len(bounds) - 1) as pool:
-        ranges = itertools.pairwise(bounds)
-        futures = [pool.submit(kernel, start, stop, lengths, *arguments) for start, stop in ranges if start < stop]
+        ranges = [each for each in itertools.pairwise(bounds) if each[0] < each[1]]
+        futures = [pool.submit(call, kernel, *each, lengths, *arguments) for each in ranges]
         for future in futures:
             future.result()
 

@@ -8,12 +8,12 @@ pseudo-random in the lower ones, so sums hardly ever tie.
 
 import numpy as np
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 
 LENGTH_UNIT = 1 << 40  # above any sum of 28-bit numbers over up to 4,096 words
 
 
-@jit
+@exact_kernel
 def arc_key(head, dependent):
     """Return the key of an arc, which depends on its head and its dependent alone."""
     mixed = (head * 0x9E3779B1 + dependent * 0x85EBCA77) & 0xFFFFFFFF
@@ -22,7 +22,7 @@ def arc_key(head, dependent):
     return ((mixed ^ (mixed >> 16)) >> 4) - abs(head - dependent) * LENGTH_UNIT
 
 
-@jit
+@exact_kernel
 def tree_key(heads, n):
     """Return the summed keys of a tree's arcs."""
     total = 0
@@ -31,7 +31,7 @@ def tree_key(heads, n):
     return total
 
 
-@jit
+@exact_kernel
 def arc_keys(nodes):
     """Return the keys of all arcs between ``nodes`` nodes, ``[head, dependent]``."""
     keys = np.empty((nodes, nodes), np.int64)

@@ -6,7 +6,7 @@ Entries ``w[j, j]`` are no arcs.
 
 import numpy as np
 
-from treeparse.kernels.compile import lent_jit, vector_jit, view_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.logspace import precise_sum
 from treeparse.kernels.rows import fill_row, largest_of_row, lower_row, row_sum, scale_row
@@ -17,13 +17,13 @@ LARGE_SUM = 1e4  # of magnitudes: a smaller sum is right to 1e-12
 LARGE_SCORE = 1e5  # of a sum of parts, which is right to 1e-11 below
 
 
-@view_jit
+@exact_kernel
 def square(buffer, n):
     """Return a matrix whose strides depend on n alone, so an item has the same bits in a batch and alone."""
     return buffer[: (n + 1) * (n + 1)].reshape(n + 1, n + 1)
 
 
-@vector_jit
+@kernel
 def column_maxima(scores, n, top):
     """Fill the score of the best arc into every word; return the sum, which is -inf if some word has no arc."""
     for j in range(1, n + 1):
@@ -39,7 +39,7 @@ def column_maxima(scores, n, top):
     return range_sum(top, 1, n + 1) if size < LARGE_SUM else precise_sum(top, 1, n + 1)
 
 
-@vector_jit
+@kernel
 def range_sum(values, start, stop):
     """Return the sum of a range."""
     total = 0.0
@@ -48,7 +48,7 @@ def range_sum(values, start, stop):
     return total
 
 
-@lent_jit
+@exact_kernel
 def load_weights(scores, n, top, w, original):
     """Fill ``w`` and its copy with weights whose columns have maximum 1; returns the sum of the log column sums.
 
@@ -67,7 +67,7 @@ def load_weights(scores, n, top, w, original):
     return bound
 
 
-@lent_jit
+@exact_kernel
 def load_log_weights(scores, n, top, w, original):
     """Fill ``w`` and its copy with log weights whose columns have maximum 0, where ``top`` are the columns' maxima."""
     for i in range(n + 1):
@@ -75,14 +75,14 @@ def load_log_weights(scores, n, top, w, original):
             w[j, i] = original[j, i] = scores[i, j] - top[j] if i != j else -np.inf
 
 
-@view_jit
+@exact_kernel
 def word_rows(buffer, n):
     """Return ``square`` with every row in whole vectors."""
     width = whole_vectors(n + 1)
     return buffer[: (n + 1) * width].reshape(n + 1, width)
 
 
-@vector_jit
+@kernel
 def has_large(scores, n):
     """Return whether there is a large finite score of an arc."""
     count = 0
@@ -93,7 +93,7 @@ def has_large(scores, n):
     return count > 0
 
 
-@lent_jit
+@exact_kernel
 def arcs_cancel(scores, sums, n):
     """Return whether some large score of an arc is halved by the other parts in ``sums[dependent, head]``."""
     for i in range(n + 1):
@@ -103,20 +103,20 @@ def arcs_cancel(scores, sums, n):
     return False
 
 
-@lent_jit
+@exact_kernel
 def add_tops(score, top):
     """Return the sum of a score and other parts' largest one; NaN if large numbers cancel."""
     total = score + top
     return np.nan if LARGE_SCORE < abs(top) < np.inf and abs(total) < abs(top) else total
 
 
-@lent_jit
+@exact_kernel
 def weigh_sums(arcs, w, n):
     """Do ``weigh_words`` for sums of scores of arcs and of other parts; NaN if large scores of arcs cancel in them."""
     return np.nan if has_large(arcs, n) and arcs_cancel(arcs, w, n) else weigh_words(w, n)
 
 
-@lent_jit
+@exact_kernel
 def weigh_words(w, n):
     """Turn the log weights of ``word_rows`` into weights that sum to 1 for every word; node 0 has no head.
 

@@ -18,7 +18,7 @@ B itself follows from the elimination, and nothing is subtracted. The difference
 
 import numpy as np
 
-from treeparse.kernels.compile import jit, lent_part_jit, part_jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.random import new_stream, uniform
 from treeparse.kernels.samples.expansion import (
     ORIGINAL,
@@ -36,7 +36,7 @@ MAX_VISITS = 1e4  # of a walk at a word, on average: the absolute error of a pro
 MIN_ESCAPE = 1e-4  # probability that a walk up from a head does not come back: its relative error is 1e-16 over that
 
 
-@jit
+@exact_kernel
 def sample_word_by_word(start, stop, lengths, draws):
     """Draw trees word by word, as a kernel. Samples with the same word at the root share its inverse."""
     scores, single_root, size, count = draws.scores, draws.single_root, draws.scores.shape[1], draws.heads.shape[1]
@@ -57,7 +57,7 @@ def sample_word_by_word(start, stop, lengths, draws):
                 _sample_below(scores[b], n, top, tops, streams, memories, draws.heads[b])
 
 
-@part_jit
+@exact_kernel
 def _sample_below(scores, n, top, tops, streams, memories, heads):
     """The samples that have word ``top`` at the root, or all below node 0, from one inverse."""
     words = n if top == 0 else n - 1
@@ -86,7 +86,7 @@ def _sample_below(scores, n, top, tops, streams, memories, heads):
         heads[s, 0] = -1
 
 
-@part_jit
+@exact_kernel
 def _node(j, top):
     """The node of the sentence that is ``j`` where ``top`` takes the place of node 0."""
     if j == 0:
@@ -94,14 +94,14 @@ def _node(j, top):
     return j if j < top or top == 0 else j + 1
 
 
-@part_jit
+@exact_kernel
 def _put_at_root(scores, top, item):
     for i in range(item.shape[0]):
         for j in range(1, item.shape[0]):
             item[i, j] = scores[_node(i, top), _node(j, top)]
 
 
-@vector_jit
+@kernel
 def _invert(tables, rows, inverse):
     """The inverse of the Laplacian from the stages of its elimination, without subtraction.
 
@@ -127,7 +127,7 @@ def _invert(tables, rows, inverse):
             inverse[m, k] = rows[k, m]
 
 
-@part_jit
+@exact_kernel
 def _most_visits(original, inverse):
     """How often a walk from a word passes that word, at most, on average."""
     most = 0.0
@@ -136,7 +136,7 @@ def _most_visits(original, inverse):
     return most
 
 
-@lent_part_jit
+@exact_kernel
 def _draw_words(original, left, stream, drawn):
     """Draw heads until differences of ``left``, the inverse of what is left, get too small.
 
@@ -154,7 +154,7 @@ def _draw_words(original, left, stream, drawn):
     return stream, len(drawn), False
 
 
-@part_jit
+@exact_kernel
 def _find_head(original, left, j, u):
     """A head of word ``j``, given those of the words before."""
     total = 0.0
@@ -170,7 +170,7 @@ def _find_head(original, left, j, u):
     return head
 
 
-@vector_jit
+@kernel
 def _fix_head(left, j, head):
     escape = left[j, j] - left[j, head]
     for i in range(j + 1, len(left)):
@@ -179,7 +179,7 @@ def _fix_head(left, j, head):
             left[i, m] -= ratio * left[j, m]
 
 
-@part_jit
+@exact_kernel
 def _draw_rest(item, left, j, is_unlikely, stream, memory, drawn):
     """Draw anew from word ``j`` on: if it ``is_unlikely`` to have a head of small difference, among those.
 
@@ -200,7 +200,7 @@ def _draw_rest(item, left, j, is_unlikely, stream, memory, drawn):
     draw_tree(stages, stream, memory, drawn)
 
 
-@part_jit
+@exact_kernel
 def _keep_heads(item, drawn, j, rest):
     """The item without what competes with the heads of the words before ``j``."""
     _copy(item, rest)
@@ -209,7 +209,7 @@ def _keep_heads(item, drawn, j, rest):
             rest[i, word] = item[i, word] if i == drawn[word] else -np.inf
 
 
-@part_jit
+@exact_kernel
 def _copy(source, target):
     for i in range(len(source)):
         for j in range(len(source)):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from treeparse.kernels.compile import jit, part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import log_add
 from treeparse.kernels.random import new_stream
 from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, set_up
@@ -13,7 +13,7 @@ from treeparse.kernels.weights import column_maxima, range_sum
 SHIFT_STEP, MAX_SHIFTS = 1.0, 12  # nats, and how many of them are tried
 
 
-@jit
+@exact_kernel
 def sample_by_rejection(start, stop, lengths, draws):
     """The kernel that draws trees with any number of roots until one has a single root.
 
@@ -39,7 +39,7 @@ def sample_by_rejection(start, stop, lengths, draws):
             draws.steps[b, s] = max(taken, n)
 
 
-@part_jit
+@exact_kernel
 def _best_shift(scores, n):
     """Go downhill from where one word, as far as its own heads go, is expected to choose node 0."""
     scratch = (
@@ -62,7 +62,7 @@ def _best_shift(scores, n):
     return best
 
 
-@part_jit
+@exact_kernel
 def _first_shift(scores, n):
     """The constant by which the root's weights, each relative to those of the word's other heads, sum to 1."""
     total = -np.inf
@@ -75,7 +75,7 @@ def _first_shift(scores, n):
     return -total if total > -np.inf else 0.0
 
 
-@part_jit
+@exact_kernel
 def _log_cost(scores, n, shift, scratch):
     """Log of the expected tries times the expected steps of one, but for a constant; infinite if not safe to tell."""
     item, buffers, vectors, panel = scratch

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.sums.products import add_product, add_transposed_product
 from treeparse.kernels.vectors import copy_transposed
 
@@ -24,7 +24,7 @@ def test_products_of_parts_of_matrices(rows: int, inner: int) -> None:
     np.testing.assert_allclose(result, transposed, rtol=0, atol=1e-14)
 
 
-@jit
+@exact_kernel
 def _transpose(target, source):
     copy_transposed(target, 30, 9, source, 2, 11)
 

@@ -2,29 +2,21 @@
 
 import argparse
 import gc
-import logging
+import itertools
 import os
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from itertools import chain, cycle, product
-from multiprocessing.pool import ThreadPool
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import torch
 
 from treeparse import terminal, trees
-from treeparse.cli.common import positive
-from treeparse.data.prefetch import process_context
 from treeparse.device import compiler, cuda
 from treeparse.errors import TreeparseError
-from treeparse.kernels.compile import without_shipped_code
+from treeparse.kernels.compile import FOLDER, LASTS, NOT_CACHED
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.config import LinearConfig
 from treeparse.nn import LabelBiaffine
@@ -37,13 +29,11 @@ from treeparse.training.settings.config import LinearLearningConfig
 
 EPILOG = """examples:
   treeparse warm
-  treeparse warm --jobs 4
   NUMBA_CACHE_DIR=/var/cache/treeparse treeparse warm
 
 Compiled kernels are cached in the first of these folders that is writable: NUMBA_CACHE_DIR, the installation, the
 user's cache; every process that can read the folder loads them from there. They suit this machine's kind of processor;
-where another kind reads the folder, it compiles its own beside them. The package treeparse-kernels has kernels for all
-recent x86 processors, which are used where this command has not been run: the same bits, up to 1.6 times the time.
+another kind compiles its own beside them.
 Kernels for the CUDA devices of this machine, if any, are compiled too, into the user's cache."""
 
 
@@ -78,9 +68,7 @@ def _sum_in_logs(p: Any) -> None:
         flat.sums.code_lengths(other.flat.sums, items)
 
 
-# The calls that need kernels; kernels that calls share are compiled once. The first call is small, so that an error of
-# the cache comes soon. Calls whose kernels share most functions are neighbours, because each process compiles a
-# function once; a second process begins at the end.
+# The calls that need kernels.
 CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("single-root", lambda p: p.enumerate_support()),
     ("single-root", lambda p: p.sample_without_replacement(2, method="trie")),
@@ -111,58 +99,36 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
 )
 
 
-@dataclass
-class Kernels:
-    """The kernels that calls needed, by name, the folders of the cache, and why they cannot be cached, if so."""
-
-    compiled: set[str] = field(default_factory=set)
-    cached: set[str] = field(default_factory=set)
-    folders: set[str] = field(default_factory=set)
-    fault: str | None = None
-
-    def take(self, record: logging.LogRecord) -> bool:
-        """Read a record that the kernels log; as a filter, drop the record."""
-        if record.levelno >= logging.WARNING:
-            self.fault = record.getMessage()
-        elif isinstance(record.args, dict) and "kernel" in record.args:
-            kernels = self.compiled if record.levelno == logging.INFO else self.cached
-            kernels.add(str(record.args["kernel"]))
-            self.folders.add(str(record.args["folder"]))
-        return False
-
-    def add(self, more: "Kernels") -> None:
-        """Merge another call's kernels into this set; a kernel that one call compiled is cached for the next call."""
-        self.compiled |= more.compiled
-        self.cached = (self.cached | more.cached) - self.compiled
-        self.folders |= more.folders
-        self.fault = self.fault or more.fault
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
-    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes that compile (default: 1)")
+    """Declare the command's arguments: none."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make all calls that need kernels, and print how many kernels were compiled."""
+    """Make all calls that need kernels, and print how many functions were compiled."""
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         raise TreeparseError("NUMBA_DISABLE_JIT is set, so numba compiles nothing: unset it.")
-    started, kernels = time.perf_counter(), Kernels()
-    with _kernels_of_calls(args.jobs) as of_calls, ThreadPoolExecutor(args.jobs) as threads:
-        on_devices = _device_sources()  # imports torch, while other processes make calls
-        results = chain(of_calls, threads.map(_kernels_of_device, on_devices))
-        total = len(CALLS) + len(on_devices)
-        with Bar(total, stream=sys.stderr, hidden=args.quiet, desc="compiling kernels") as bar:
-            for result in results:
-                kernels.add(result)
-                if kernels.fault is not None:
-                    raise TreeparseError(kernels.fault)
-                bar.update()
+    if not LASTS:
+        raise TreeparseError(NOT_CACHED)
+    started, before, on_devices = time.perf_counter(), _compiled(), _device_sources()
+    total = len(CALLS) + len(on_devices)
+    with Bar(total, stream=sys.stderr, hidden=args.quiet, desc="compiling kernels") as bar, _rare_full_collections():
+        for kind, call in CALLS:
+            call(_argument(kind))
+            bar.update()
+        for source, architecture in on_devices:
+            compiler.machine_code(source, architecture)
+            bar.update()
+    if missing := [path for path in itertools.starmap(compiler.cached_path, on_devices) if not path.exists()]:
+        raise TreeparseError(f"Kernels for CUDA devices cannot be cached in {missing[0].parent}: make it writable.")
     if not args.quiet:
-        counts = f"{len(kernels.compiled)} kernels compiled, {len(kernels.cached)} were there already"
-        seconds = time.perf_counter() - started
-        terminal.write(f"treeparse: {counts}, in {', '.join(sorted(kernels.folders))}; {seconds:.0f} s")
+        counts = f"{len(_compiled() - before)} functions of kernels compiled, {len(before)} were there already"
+        terminal.write(f"treeparse: {counts}, in {FOLDER}; {time.perf_counter() - started:.0f} s")
     return 0
+
+
+def _compiled() -> set[Path]:
+    """Return the files of compiled functions."""
+    return {*FOLDER.rglob("*.nbc")}
 
 
 def _device_sources() -> list[tuple[Path, str]]:
@@ -175,58 +141,7 @@ def _device_sources() -> list[tuple[Path, str]]:
         terminal.warn(f"treeparse: warning: {cuda.why_not(0, error)}")
         return []
     architectures = {cuda.architecture_of(index) for index in range(torch.cuda.device_count())}
-    return list(product(sorted(set(compiler.kernels().values())), sorted(architectures)))
-
-
-def _kernels_of_device(source_and_architecture: tuple[Path, str]) -> Kernels:
-    """Compile a source file for an architecture, if it is not cached."""
-    source, architecture = source_and_architecture
-    path, name = compiler.cached_path(source, architecture), {f"{source.name} for {architecture}"}
-    folders = {str(path.parent)}
-    if path.exists():
-        return Kernels(cached=name, folders=folders)
-    compiler.machine_code(source, architecture)
-    fault = None if path.exists() else f"Kernels for CUDA devices cannot be kept in {path.parent}."
-    return Kernels(compiled=name, folders=folders, fault=fault)
-
-
-@contextmanager
-def _kernels_of_calls(jobs: int) -> Iterator[Iterable[Kernels]]:
-    """Yield the kernels of each call; several processes take calls from the start and from the end in turn."""
-    if jobs == 1:
-        yield map(kernels_of_call, range(len(CALLS)))
-        return
-    context = process_context("treeparse.trees")  # torch is imported once, not once a process
-    waiting, idle = deque(range(len(CALLS))), SimpleQueue[Any]()
-    for _, take in zip(range(jobs), cycle((waiting.popleft, waiting.pop)), strict=False):
-        idle.put((None, take))
-    with ExitStack() as processes, ThreadPool(min(jobs, len(CALLS))) as threads:
-
-        def make_call(_: int) -> Kernels:
-            process, take = idle.get()
-            process = process or processes.enter_context(context.Pool(1))
-            try:
-                return process.apply(kernels_of_call, (take(),))
-            finally:
-                idle.put((process, take))
-
-        yield threads.imap_unordered(make_call, range(len(CALLS)))
-
-
-def kernels_of_call(number: int) -> Kernels:
-    """Make a call of `CALLS`, by its index, on a batch of one short sentence."""
-    log, kernels = logging.getLogger("treeparse.kernels"), Kernels()
-    level = log.level
-    log.setLevel(logging.DEBUG)
-    log.addFilter(kernels.take)
-    try:
-        kind, call = CALLS[number]
-        with _rare_full_collections(), without_shipped_code():
-            call(_argument(kind))
-    finally:
-        log.removeFilter(kernels.take)
-        log.setLevel(level)
-    return kernels
+    return list(itertools.product(sorted(set(compiler.kernels().values())), sorted(architectures)))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from treeparse.kernels.best.contraction import (
     load_arcs,
     new_tables,
 )
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import arc_keys
 
@@ -37,7 +37,7 @@ def are_trees(heads: IntArray, lengths: IntArray, *, single_root: bool, threads:
     return result
 
 
-@jit
+@exact_kernel
 def _are_trees(start, stop, lengths, heads, single_root, result):
     visited = np.empty(heads.shape[1], np.int64)
     for b in range(start, stop):
@@ -45,7 +45,7 @@ def _are_trees(start, stop, lengths, heads, single_root, result):
         result[b] = _fits(heads[b], n) and _is_tree(heads[b], n, single_root, visited)
 
 
-@lent_jit
+@exact_kernel
 def _fits(heads, n):
     """Whether heads are in range and -1 at node 0 and at padding."""
     fits = heads[0] == -1
@@ -56,7 +56,7 @@ def _fits(heads, n):
     return fits
 
 
-@lent_jit
+@exact_kernel
 def _is_tree(heads, n, single_root, visited):
     """Whether heads in range form a tree; ``visited`` is working memory."""
     roots = 0
@@ -80,7 +80,7 @@ def _is_tree(heads, n, single_root, visited):
     return True
 
 
-@jit
+@exact_kernel
 def _best_trees(start, stop, lengths, scores, single_root, heads):
     size = scores.shape[1]
     tables, keys = new_tables(size), np.empty((0, 0), np.int64)
@@ -91,7 +91,7 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
             find_best_tree(scores[b], lengths[b], single_root, keys, tables, arcs, owner, heads[b])
 
 
-@lent_jit
+@exact_kernel
 def find_best_tree(scores, n, single_root, keys, tables, arcs, owner, heads):
     """Write the heads of the best tree, -1 if there is none; return 0 in this case, else a positive number.
 
@@ -118,7 +118,7 @@ def find_best_tree(scores, n, single_root, keys, tables, arcs, owner, heads):
     return count
 
 
-@lent_jit
+@exact_kernel
 def _best_word_heads(scores, n, value, head):
     """Fill every word's best head among the other words, 0 and -inf if no arc is left; return whether scores tie."""
     value[: n + 1] = -np.inf
@@ -130,7 +130,7 @@ def _best_word_heads(scores, n, value, head):
     return tied
 
 
-@lent_jit
+@exact_kernel
 def offer_head(scores, i, first, last, value, head):
     """Let words from ``first`` up to ``last`` hang from word i if that is better; return whether there was a tie."""
     tied = False
@@ -142,7 +142,7 @@ def offer_head(scores, i, first, last, value, head):
     return tied
 
 
-@lent_jit
+@exact_kernel
 def _take_best_heads(scores, n, single_root, value, head, visited, heads):
     """Give every word its best head, node 0 included; return whether that is a tree."""
     for j in range(1, n + 1):

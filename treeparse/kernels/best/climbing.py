@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 
 LEAST_GAIN = 1e-12  # of a step, as a share of the score's size: rounding alone must not make steps
 
@@ -30,14 +30,14 @@ class ClimbingTables(NamedTuple):
 INNER, OUTER, PATH, ORDER = range(4)
 
 
-@jit
+@exact_kernel
 def new_climbing_tables(size):
     """Return working memory for sentences of up to ``size`` nodes, the root included."""
     below = np.empty((size, size), np.bool_)
     return ClimbingTables(np.empty((4, size), np.int64), np.empty((size, size)), np.empty(size), below)
 
 
-@lent_jit
+@exact_kernel
 def score_of_heads(arcs, siblings, heads, n):
     """Return the score of a tree."""
     total = 0.0
@@ -47,7 +47,7 @@ def score_of_heads(arcs, siblings, heads, n):
     return total
 
 
-@lent_jit
+@exact_kernel
 def sibling_of(heads, h, d):
     """Return the next dependent of h from d towards h, h if there is none."""
     step = 1 if h < d else -1
@@ -57,7 +57,7 @@ def sibling_of(heads, h, d):
     return h
 
 
-@lent_jit
+@exact_kernel
 def climb(arcs, siblings, n, single_root, heads, tables):
     """Change a tree of finite score until no single change raises its score; return that score."""
     score = score_of_heads(arcs, siblings, heads, n)
@@ -68,7 +68,7 @@ def climb(arcs, siblings, n, single_root, heads, tables):
         score += gain
 
 
-@lent_jit
+@exact_kernel
 def step(arcs, siblings, n, single_root, heads, tables):
     """Make the best change, if one raises the score; return by how much, 0 if none does."""
     _fill_tables(arcs, siblings, n, heads, tables)
@@ -104,7 +104,7 @@ def step(arcs, siblings, n, single_root, heads, tables):
     return best
 
 
-@lent_jit
+@exact_kernel
 def _fill_tables(arcs, siblings, n, heads, tables):
     """Fill the tables of a tree."""
     inner, outer = tables.lists[INNER], tables.lists[OUTER]
@@ -122,7 +122,7 @@ def _fill_tables(arcs, siblings, n, heads, tables):
     _find_descendants(heads, n, tables)
 
 
-@lent_jit
+@exact_kernel
 def _find_neighbours(heads, h, end, step, inner, outer):
     """Fill the neighbours of the dependents of a head on one side."""
     last = h
@@ -134,7 +134,7 @@ def _find_neighbours(heads, h, end, step, inner, outer):
             last = d
 
 
-@lent_jit
+@exact_kernel
 def _find_gains(arcs, siblings, heads, h, end, step, inner, gains):
     """Fill what every word of one side would add as a dependent of h, beside those that h has."""
     last, first = h, h + step
@@ -150,7 +150,7 @@ def _find_gains(arcs, siblings, heads, h, end, step, inner, gains):
         last, first = stop, stop + step
 
 
-@lent_jit
+@exact_kernel
 def _find_descendants(heads, n, tables):
     """Fill which words are below which: every word is below itself and below what its head is below."""
     below, path = tables.below, tables.lists[PATH]

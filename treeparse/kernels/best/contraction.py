@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 
 FRESH, ON_PATH, FINISHED = 0, 1, 2  # statuses
 TIED = -1
@@ -45,7 +45,7 @@ class Tables(NamedTuple):
     words: IntArray  # (n+1, n+1) the words that arcs into single words enter: row j is j everywhere
 
 
-@jit
+@exact_kernel
 def new_tables(size):
     """Return working memory for graphs of up to ``size`` nodes, the root included."""
     shape = size, size
@@ -56,7 +56,7 @@ def new_tables(size):
     return Tables(weights, nodes, np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64), words)
 
 
-@lent_jit
+@exact_kernel
 def load_arcs(scores, n, arcs):
     """Fill scores by dependent: ``arcs[j, i]`` is i -> j; -inf if there is no arc."""
     for j in range(1, n + 1):
@@ -65,7 +65,7 @@ def load_arcs(scores, n, arcs):
         arcs[j, j] = -np.inf
 
 
-@lent_jit
+@exact_kernel
 def choose_word_head(arcs, keys, word, n, tables):
     """Choose a word's best head among the other words, 0 and -inf if no arc is left; return whether there was a tie."""
     best, head, tied = _best_head(arcs, keys, word, 1, n)
@@ -75,7 +75,7 @@ def choose_word_head(arcs, keys, word, n, tables):
     return tied
 
 
-@lent_jit
+@exact_kernel
 def _best_head(rows, keys, index, first, n):
     """Return the best arc of a row, its head from ``first`` on (0 and -inf if none), and whether there was a tie."""
     row, best, head, tied = rows[index], -np.inf, 0, False
@@ -89,7 +89,7 @@ def _best_head(rows, keys, index, first, n):
     return best, head, tied
 
 
-@lent_jit
+@exact_kernel
 def contract(arcs, keys, n, single_root, tables):
     """Choose an arc into every node, contracting cycles; returns the number of nodes, or 0 if there is no tree.
 
@@ -129,7 +129,7 @@ def contract(arcs, keys, n, single_root, tables):
     return count
 
 
-@lent_jit
+@exact_kernel
 def _start(n, weights, nodes):
     for j in range(n + 1):
         nodes[WORD, j], nodes[TOP, j], nodes[MEMBER, j], nodes[PARENT, j], nodes[STATUS, j] = j, j, j, 0, FRESH
@@ -137,7 +137,7 @@ def _start(n, weights, nodes):
     nodes[STATUS, 0] = FINISHED
 
 
-@lent_jit
+@exact_kernel
 def _choose_arc(arcs, keys, n, single_root, node, tables):
     """Choose the best arc from outside into a contracted node, by the rule for root arcs; return if there was a tie."""
     weights, nodes, index = tables.weights, tables.nodes, node - n - 1
@@ -151,7 +151,7 @@ def _choose_arc(arcs, keys, n, single_root, node, tables):
     return tied
 
 
-@lent_jit
+@exact_kernel
 def _choose_word_arc(arcs, keys, single_root, word, weights, nodes):
     """Choose the root arc if it is better than the arc from a word that is chosen; return whether there was a tie."""
     value, root, tied = weights[VALUE, word], arcs[word, 0], False
@@ -167,7 +167,7 @@ def _choose_word_arc(arcs, keys, single_root, word, weights, nodes):
     return tied
 
 
-@lent_jit
+@exact_kernel
 def _find_second(arcs, keys, node, weights, nodes):
     """Find the best arc from the chosen head into another word of a contracted node; return if there was a tie."""
     head, word, tied = nodes[HEAD, node], nodes[WORD, node], False
@@ -185,7 +185,7 @@ def _find_second(arcs, keys, node, weights, nodes):
     return tied
 
 
-@lent_jit
+@exact_kernel
 def _contract_cycle(arcs, keys, n, last, new, depth, tables):
     """Contract the path from node ``last`` on into node ``new``; return the remaining length and if keys are needed."""
     weights, nodes, rows = tables.weights, tables.nodes, tables.rows
@@ -219,7 +219,7 @@ def _contract_cycle(arcs, keys, n, last, new, depth, tables):
     return depth, tied and keys is None
 
 
-@lent_jit
+@exact_kernel
 def _join_ring(start, ring, shift, shift_key, weights, nodes):
     """Add the words of one ring to another one, and a number to their offsets."""
     inside = start
@@ -232,7 +232,7 @@ def _join_ring(start, ring, shift, shift_key, weights, nodes):
     nodes[MEMBER, ring], nodes[MEMBER, start] = nodes[MEMBER, start], nodes[MEMBER, ring]
 
 
-@lent_jit
+@exact_kernel
 def _merge(n, shift, shift_key, arcs, keys, words, other, index, tables):
     """Take from every head the better way into a contracted node: as before, or by row ``other``; return if any tie.
 
@@ -253,7 +253,7 @@ def _merge(n, shift, shift_key, arcs, keys, words, other, index, tables):
     return tied
 
 
-@lent_jit
+@exact_kernel
 def expand(count, nodes, heads, owner):
     """Open the contracted nodes, the last one first; the arc into a node replaces an arc of each cycle within.
 

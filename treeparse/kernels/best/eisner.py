@@ -21,7 +21,7 @@ import numpy as np
 from treeparse.kernels import ties
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best.arborescence import are_trees
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch
 
 KINDS, SPLIT_KINDS = 4, 3  # of spans, and of those that fall into two spans
@@ -50,7 +50,7 @@ def are_projective_trees(heads: IntArray, lengths: IntArray, *, single_root: boo
     return result
 
 
-@jit
+@exact_kernel
 def _keep_projective(start, stop, lengths, heads, result):
     stack, missing = np.empty((2, heads.shape[1]), np.int64)
     for b in range(start, stop):
@@ -58,7 +58,7 @@ def _keep_projective(start, stop, lengths, heads, result):
             result[b] = _reduces(heads[b], lengths[b], stack, missing)
 
 
-@jit
+@exact_kernel
 def _reduces(heads, n, stack, missing):
     """Whether arcs between neighbours on a stack build the tree (Nivre 2004, arc-standard), as all projective ones."""
     for j in range(n + 1):
@@ -83,7 +83,7 @@ def _reduces(heads, n, stack, missing):
     return depth == 1
 
 
-@jit
+@exact_kernel
 def _best_trees(start, stop, lengths, scores, single_root, heads):
     size = scores.shape[1]
     buffer, stack = np.empty(KINDS * size * size), np.empty(size, np.int64)
@@ -101,13 +101,13 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
         _read_tree(scores[b], n, chart, arc_keys, keys, stack, heads[b])
 
 
-@jit
+@exact_kernel
 def chart_of(buffer, kinds, n):
     """Return a chart whose strides depend on n alone."""
     return buffer[: kinds * (n + 1) * (n + 1)].reshape(kinds, n + 1, n + 1)
 
 
-@jit
+@exact_kernel
 def fill_chart(scores, n, single_root, chart, arc_keys, keys):
     """Fill the chart of one item; ``keys``, the chart of the arcs' keys, decide ties."""
     for j in range(n + 1):
@@ -121,7 +121,7 @@ def fill_chart(scores, n, single_root, chart, arc_keys, keys):
             chart[RIGHT, j, 0] = -np.inf
 
 
-@jit
+@exact_kernel
 def _begin_row(j, chart, worst):
     """Begin row j by the spans that end before j, and the span of j alone."""
     for i in range(j):
@@ -130,7 +130,7 @@ def _begin_row(j, chart, worst):
     chart[RIGHT, j, j] = chart[LEFT, j, j] = 0
 
 
-@jit
+@exact_kernel
 def _fill_row(j, scores, chart):
     """Add the arcs between j and every i, then append the spans from i to j to those that end at i or i - 1.
 
@@ -152,7 +152,7 @@ def _fill_row(j, scores, chart):
             chart[RIGHT, j, begin] = score if score > best else best
 
 
-@jit
+@exact_kernel
 def _fill_row_by_keys(j, scores, chart, arc_keys, keys):
     """Do ``_fill_row`` where keys decide between equal scores."""
     for i in range(j - 1, -1, -1):
@@ -186,31 +186,31 @@ def _fill_row_by_keys(j, scores, chart, arc_keys, keys):
             keys[RIGHT, j, begin] = key if better else best_key
 
 
-@jit
+@exact_kernel
 def _better(score, key, other, other_key):
     return (score > other) | ((score == other) & (key > other_key))  # no "or": loops with it are not vectorised
 
 
-@jit
+@exact_kernel
 def span(kind, i, j):
     """Return a span as one number."""
     return (kind << 2 * NODE_BITS) | (j << NODE_BITS) | i
 
 
-@jit
+@exact_kernel
 def parts_of_span(number):
     """Return kind, first and last node of a span."""
     mask = (1 << NODE_BITS) - 1
     return number >> 2 * NODE_BITS, number & mask, (number >> NODE_BITS) & mask
 
 
-@jit
+@exact_kernel
 def split_range(kind, i, j):
     """Return the range of a span's splits; it is empty only if i = j."""
     return (i + 1, j + 1) if kind == RIGHT else (i, j)
 
 
-@jit
+@exact_kernel
 def halves(kind, i, j, k):
     """The spans into which a split takes a span; the first is under the arc, if there is one."""
     if kind == RIGHT:
@@ -220,7 +220,7 @@ def halves(kind, i, j, k):
     return span(RIGHT, i, k), span(LEFT, k + 1, j)
 
 
-@jit
+@exact_kernel
 def split_score(arcs, chart, kind, i, j, k):
     """The best score of a span split at k, or the key that goes with it; the same bits as in ``fill_chart``."""
     if kind == RIGHT:
@@ -230,7 +230,7 @@ def split_score(arcs, chart, kind, i, j, k):
     return chart[RIGHT, k, i] + chart[LEFT, j, k + 1]
 
 
-@jit
+@exact_kernel
 def _read_tree(scores, n, chart, arc_keys, keys, stack, heads):
     """Write the best tree's heads, from the whole sentence's span down; return False at the first tie."""
     stack[0] = span(RIGHT, 0, n)
@@ -251,7 +251,7 @@ def _read_tree(scores, n, chart, arc_keys, keys, stack, heads):
     return True
 
 
-@jit
+@exact_kernel
 def _best_split(scores, chart, arc_keys, keys, kind, i, j):
     """Return the split that has the score of the span and, with keys, its key; -1 if two splits do."""
     split = -1

@@ -15,7 +15,7 @@ import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best.arborescence import offer_head
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import arc_key
 
@@ -59,7 +59,7 @@ def best_trees(scores: FloatArray, lengths: IntArray, *, threads: int = 1) -> In
     return heads
 
 
-@jit
+@exact_kernel
 def _best_trees(start, stop, lengths, scores, heads):
     graph = _new_graph(scores.shape[1])
     for b in range(start, stop):
@@ -70,7 +70,7 @@ def _best_trees(start, stop, lengths, scores, heads):
             _expand(count, graph, heads[b])
 
 
-@jit
+@exact_kernel
 def _new_graph(size):
     """Working memory for graphs of up to ``size`` nodes, the root included."""
     key, head, word = np.zeros((3, 2, 2 * size), np.int64)
@@ -81,7 +81,7 @@ def _new_graph(size):
     return Graph(value, key, head, word, choice, parent, home, walk, top, member, rows, row_keys, entries, tied)
 
 
-@lent_jit
+@exact_kernel
 def _solve(scores, n, keyed, graph):
     """Choose an arc into every node; returns the number of nodes, or 0 if there is no tree.
 
@@ -102,7 +102,7 @@ def _solve(scores, n, keyed, graph):
         graph.choice[node] = BY_WORD
 
 
-@lent_jit
+@exact_kernel
 def _find_word_arcs(scores, n, keyed, graph):
     """Fill every word's best arcs from another word and from the root."""
     for j in range(n + 1):
@@ -122,7 +122,7 @@ def _find_word_arcs(scores, n, keyed, graph):
             graph.tied[0] |= tied | offer_head(scores[i], i, i + 1, n + 1, value, head)
 
 
-@lent_jit
+@exact_kernel
 def _beats(value, key, other, other_key, tied):
     """Whether one (value, key) is greater than another one."""
     if value == other and value > -np.inf:
@@ -131,7 +131,7 @@ def _beats(value, key, other, other_key, tied):
     return value > other
 
 
-@lent_jit
+@exact_kernel
 def _choose(first, last, graph):
     """Choose the better of the two arcs into each node from ``first`` up to ``last``; False if both are forbidden."""
     value, key, choice = graph.value, graph.key, graph.choice
@@ -144,7 +144,7 @@ def _choose(first, last, graph):
     return True
 
 
-@lent_jit
+@exact_kernel
 def _contract_cycles(scores, n, keyed, count, graph):
     """Contract all cycles of chosen arcs; return the number of nodes, or 0 if no tree exists."""
     graph.walk[: 2 * n] = 0  # there will be no more nodes
@@ -161,7 +161,7 @@ def _contract_cycles(scores, n, keyed, count, graph):
             return 0
 
 
-@lent_jit
+@exact_kernel
 def _find_cycle(first, node, n, graph):
     """Continue the walk of word ``first`` at a node, then of the next words; return the first node met again.
 
@@ -179,7 +179,7 @@ def _find_cycle(first, node, n, graph):
     return n, 0
 
 
-@lent_jit
+@exact_kernel
 def _cheapest_swap(n, graph):
     """Return the number of nodes that hang from the root, and the one that loses least by an arc from a word, or 0."""
     roots, cheapest = 0, 0
@@ -195,7 +195,7 @@ def _cheapest_swap(n, graph):
     return roots, cheapest
 
 
-@lent_jit
+@exact_kernel
 def _contract(scores, n, keyed, last, new, graph):
     """Contract the cycle through node ``last`` into node ``new`` and find the best arcs into it."""
     home = graph.home[last]
@@ -215,7 +215,7 @@ def _contract(scores, n, keyed, last, new, graph):
     _find_best_arcs(n, new, home, graph)
 
 
-@lent_jit
+@exact_kernel
 def _load_row(scores, n, keyed, word, graph):
     row, row_keys, entries = graph.rows[word], graph.row_keys[word], graph.entries[word]
     for i in range(n + 1):
@@ -225,7 +225,7 @@ def _load_row(scores, n, keyed, word, graph):
             row_keys[i] = arc_key(i, word)
 
 
-@lent_jit
+@exact_kernel
 def _merge_rows(n, keyed, shift, key_shift, home, other, graph):
     """Join two nodes' rings; take from every head the better way in. The shifts make the values comparable."""
     graph.member[home], graph.member[other] = graph.member[other], graph.member[home]
@@ -239,7 +239,7 @@ def _merge_rows(n, keyed, shift, key_shift, home, other, graph):
             row[i], row_keys[i], entries[i] = value, key, graph.entries[other, i]
 
 
-@lent_jit
+@exact_kernel
 def _merge_scores(n, shift, row, other_row, entries, other_entries):
     """Do ``_merge_rows`` without keys; return whether there was a tie."""
     tied = False
@@ -252,7 +252,7 @@ def _merge_scores(n, shift, row, other_row, entries, other_entries):
     return tied
 
 
-@lent_jit
+@exact_kernel
 def _enclose(node, home, graph):
     """Put the words of a ring into a node and forbid arcs from them."""
     word = home
@@ -264,7 +264,7 @@ def _enclose(node, home, graph):
             break
 
 
-@lent_jit
+@exact_kernel
 def _find_best_arcs(n, node, home, graph):
     """Find the best arcs into a contracted node, from a word outside and from the root."""
     row, row_keys = graph.rows[home], graph.row_keys[home]
@@ -278,7 +278,7 @@ def _find_best_arcs(n, node, home, graph):
     graph.head[BY_ROOT, node], graph.word[BY_ROOT, node] = 0, graph.entries[home, 0]
 
 
-@lent_jit
+@exact_kernel
 def _expand(count, graph, heads):
     """Open the contracted nodes, the last one first; the arc into a node replaces an arc of each cycle within."""
     covered = graph.home

@@ -11,7 +11,7 @@ import numpy as np
 from treeparse.kernels import ties
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.best.spans import fill_by_keys, read_tree
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.copies import copy_short
 from treeparse.kernels.rows import fill_row, over_rows
 from treeparse.kernels.spans import (
@@ -57,7 +57,7 @@ def best_trees(
     return heads
 
 
-@jit
+@exact_kernel
 def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, single_root, heads):
     size = arcs.shape[1]
     stack, arc_keys = np.empty(4 * size, np.int64), np.empty((0, 0), np.int64)
@@ -116,7 +116,7 @@ def _larger(builder: Any, best: Any, scores: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", scores, best), scores, best)
 
 
-@lent_jit
+@exact_kernel
 def _fill(sentence, chart, memory):
     """Fill the chart; return whether there is a tree."""
     n, width = sentence.words, contexts_width(sentence.words)
@@ -140,7 +140,7 @@ def _fill(sentence, chart, memory):
     return chart[row_of(n, FULL, 0, n)] > -np.inf
 
 
-@lent_jit
+@exact_kernel
 def _load(sentence, chart, siblings):
     """Pack the scores of siblings, and fill those of grandparents into the spans ARC, in the order of their memory.
 
@@ -164,7 +164,7 @@ def _load(sentence, chart, siblings):
             copy_short(chart, arc + j + 1, sentence.grandparents, source + j + 1, n - j)
 
 
-@lent_jit
+@exact_kernel
 def _fill_arc(sentence, h, m, only_one, chart, memory):
     """Fill the spans ARC and FULL of head h up to m; with ``only_one`` h has no second dependent."""
     n, width, size, allowed = sentence.words, contexts_width(sentence.words), len(sentence.arcs), memory.allowed

@@ -10,10 +10,10 @@ Node 0 has one dependent with a single root, and one or more otherwise.
 
 import numpy as np
 
-from treeparse.kernels.compile import lent_jit
+from treeparse.kernels.compile import exact_kernel
 
 
-@lent_jit
+@exact_kernel
 def choose_dependents(arcs, siblings, h, n, single_root, best, previous, chosen):
     """Fill ``chosen[d]`` for all words d by whether d is one of the best dependents of h; return their score.
 
@@ -34,7 +34,7 @@ def choose_dependents(arcs, siblings, h, n, single_root, best, previous, chosen)
     return total
 
 
-@lent_jit
+@exact_kernel
 def _run_outwards(arcs, siblings, h, end, step, only_one, best, previous):
     """Return the last of the best dependents on one side, 0 if there is none, and the score of all of them."""
     last, highest = 0, -np.inf
@@ -55,7 +55,7 @@ def _run_outwards(arcs, siblings, h, end, step, only_one, best, previous):
     return last, highest
 
 
-@lent_jit
+@exact_kernel
 def _mark(last, h, previous, chosen):
     """Mark a dependent and all that were chosen before it."""
     while last != h:

@@ -24,7 +24,7 @@ from treeparse.kernels.best.arborescence import find_best_tree
 from treeparse.kernels.best.climbing import ClimbingTables, climb, new_climbing_tables, score_of_heads
 from treeparse.kernels.best.contraction import Tables, new_tables
 from treeparse.kernels.best.head_automata import choose_dependents
-from treeparse.kernels.compile import jit, lent_jit, lent_part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.heap import pop, push
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import arc_keys
@@ -90,7 +90,7 @@ def best_trees_with_bounds(
     return heads, scores, bounds, certified, branches
 
 
-@jit
+@exact_kernel
 def _search(
     start, stop, lengths, items, arcs, siblings, single_root, limit, heads, scores, bounds, certified, branches
 ):
@@ -108,7 +108,7 @@ def _search(
         certified[b] = bounds[b] <= scores[b] + _tolerance(arcs[b], parts, n)
 
 
-@jit
+@exact_kernel
 def _new_search(size):
     """Return working memory for sentences of up to ``size`` nodes, the root included."""
     shape = size, size
@@ -131,7 +131,7 @@ def _new_search(size):
     )
 
 
-@jit
+@exact_kernel
 def _branch_and_bound(arcs, siblings, n, single_root, limit, score, heads, search):
     """Improve a tree, and its score, to the best one; return score, upper bound, and the number of branches searched.
 
@@ -186,7 +186,7 @@ def _branch_and_bound(arcs, siblings, n, single_root, limit, score, heads, searc
     return score, score, searched
 
 
-@jit
+@exact_kernel
 def _larger(arrays, used):
     """Return twice as many arrays, the first ``used`` the same."""
     result = np.empty((2 * len(arrays), arrays.shape[1], arrays.shape[2]))
@@ -194,7 +194,7 @@ def _larger(arrays, used):
     return result
 
 
-@lent_jit
+@exact_kernel
 def _tolerance(arcs, siblings, n):
     """Return by how much a bound may exceed the best score through rounding."""
     size = 0.0
@@ -211,7 +211,7 @@ def _tolerance(arcs, siblings, n):
     return TOLERANCE * size
 
 
-@lent_jit
+@exact_kernel
 def _most_doubtful(uses, allowed, n):
     """Return the arc chosen in the share of cases nearest to a half, of a word that has another head left."""
     most, head, dependent = -1, 0, 0
@@ -228,7 +228,7 @@ def _most_doubtful(uses, allowed, n):
     return head, dependent
 
 
-@lent_jit
+@exact_kernel
 def _is_decided(allowed, n):
     """Whether every word of a branch has one head."""
     for d in range(1, n + 1):
@@ -240,7 +240,7 @@ def _is_decided(allowed, n):
     return True
 
 
-@lent_part_jit
+@exact_kernel
 def _bound(arcs, siblings, n, single_root, allowed, u, score, tolerance, heads, search):
     """Lower the bound of a branch; return it, and the score of the best tree known, whose heads are updated.
 
@@ -289,7 +289,7 @@ def _bound(arcs, siblings, n, single_root, allowed, u, score, tolerance, heads, 
     return lowest, score
 
 
-@lent_jit
+@exact_kernel
 def _offer(arcs, siblings, n, single_root, turn, bound, score, heads, search):
     """Take the tree of a round if it is better than the best one, climbed now and then; return the best score."""
     tree, climbed = search.tree, search.climbed
@@ -307,7 +307,7 @@ def _offer(arcs, siblings, n, single_root, turn, bound, score, heads, search):
     return score
 
 
-@lent_jit
+@exact_kernel
 def _count_choices(n, search):
     """Count the uses of arcs; return how many arcs only the tree or only a head has."""
     count = 0
@@ -322,7 +322,7 @@ def _count_choices(n, search):
     return count
 
 
-@lent_jit
+@exact_kernel
 def _move(n, step, u, search):
     """Make arcs dearer where only the tree has them, cheaper where only a head has them."""
     for h in range(n + 1):

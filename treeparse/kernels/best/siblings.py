@@ -11,7 +11,7 @@ import numpy as np
 from treeparse.kernels import ties
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.best.spans import fill_by_keys, read_tree
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.copies import copy_short
 from treeparse.kernels.rows import over_rows
 from treeparse.kernels.spans import ARC, FULL, KINDS, MID, SIBLINGS, ScoredSentence
@@ -43,7 +43,7 @@ def best_trees(
     return heads
 
 
-@jit
+@exact_kernel
 def _best_trees(start, stop, lengths, items, arcs, siblings, single_root, heads):
     size = arcs.shape[1]
     chart, row = np.empty(CHARTS * size * size + LANES), np.empty(size + LANES)
@@ -79,7 +79,7 @@ def _larger(builder: Any, best: Any, scores: Any, inside: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", scores, best), scores, best)
 
 
-@lent_jit
+@exact_kernel
 def _fill(arcs, siblings, n, single_root, chart, row):
     """Fill the chart; return whether there is a tree."""
     nodes, across = n + 1, siblings.shape[1]

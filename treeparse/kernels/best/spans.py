@@ -6,7 +6,7 @@ arcs (``ties``), and a split is better by its score and then by its key.
 
 import numpy as np
 
-from treeparse.kernels.compile import lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.spans import (
     ARCS,
     FULL,
@@ -25,7 +25,7 @@ from treeparse.kernels.spans import (
 )
 
 
-@lent_jit
+@exact_kernel
 def fill_by_keys(sentence, arc_keys, scores, keys):
     """Fill the best score of every span and the key that goes with it."""
     scores[:], keys[:] = -np.inf, 0
@@ -46,14 +46,14 @@ def fill_by_keys(sentence, arc_keys, scores, keys):
                         keys[here] = split_key(sentence, number, k, arc_keys, keys)
 
 
-@lent_jit
+@exact_kernel
 def split_score(sentence, number, k, scores):
     """Return the score of a span's split."""
     first, second = halves(sentence, number, k)
     return add_scores(sentence, number, k, scores[cell(sentence, first)], scores[cell(sentence, second)])
 
 
-@lent_jit
+@exact_kernel
 def add_scores(sentence, number, k, first, second):
     """Return the score of a split from those of its halves; every kernel adds in this order, so with the same bits."""
     arc, sibling, grandparent = scores_of_split(sentence, number, k)
@@ -62,21 +62,21 @@ def add_scores(sentence, number, k, first, second):
     return (first + second + sibling) + (arc + grandparent)
 
 
-@lent_jit
+@exact_kernel
 def split_key(sentence, number, k, arc_keys, keys):
     """Return the key that goes with the score of a split."""
     first, second = halves(sentence, number, k)
     return keys[cell(sentence, first)] + keys[cell(sentence, second)] + key_of_split(sentence, number, k, arc_keys)
 
 
-@lent_jit
+@exact_kernel
 def key_of_split(sentence, number, k, arc_keys):
     """Return the key that a split adds to those of its halves."""
     head, dependent = arc_of(sentence, number, k)
     return arc_keys[head, dependent] if dependent > 0 else 0
 
 
-@lent_jit
+@exact_kernel
 def best_split(sentence, number, arc_keys, scores, keys):
     """Return a span's best split, -1 if none is possible, and whether another one is as good.
 
@@ -96,7 +96,7 @@ def best_split(sentence, number, arc_keys, scores, keys):
     return split, is_tied
 
 
-@lent_jit
+@exact_kernel
 def read_tree(sentence, arc_keys, scores, keys, stack, heads):
     """Write the heads of the best tree; return False at the first tie if ``keys`` is None."""
     depth = push_whole(sentence, stack)

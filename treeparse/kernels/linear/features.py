@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treeparse.kernels.arrays import IntArray
-from treeparse.kernels.compile import jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 
 Hashes = NDArray[np.uint32]
 
@@ -43,7 +43,7 @@ class Templates(NamedTuple):
     distance: NDArray[np.bool_]
 
 
-@jit
+@exact_kernel
 def mix(x):
     """Return a hash of a 32-bit number; no two numbers have the same."""
     x = np.uint32(x)
@@ -52,7 +52,7 @@ def mix(x):
     return np.uint32(x ^ (x >> SHIFT_16))
 
 
-@jit
+@exact_kernel
 def fill_keys(nodes, n, slots, salts, keys):
     """Fill the keys ``(n+1, T)`` of all templates at all nodes of a sentence, from the attributes ``(n+1, A)``."""
     count, most = len(salts), 0
@@ -71,7 +71,7 @@ def fill_keys(nodes, n, slots, salts, keys):
             _mix_in(values, reads[s], keys[j])
 
 
-@vector_jit
+@kernel
 def _mix_in(values, reads, keys):
     """Mix values into the keys of those templates that read them, whose ``reads`` are ``ALL_BITS``."""
     for t in range(len(keys)):
@@ -79,7 +79,7 @@ def _mix_in(values, reads, keys):
         keys[t] = (mixed & reads[t]) | (keys[t] & ~reads[t])
 
 
-@jit
+@exact_kernel
 def distance_key(distance):
     """Return the key of a distance of at least 1, which all distances of a class share."""
     for c in range(len(DISTANCES)):
@@ -88,7 +88,7 @@ def distance_key(distance):
     return mix(np.uint32(len(DISTANCES) + 1))
 
 
-@jit
+@exact_kernel
 def fill_distances(distance, keys):
     """Fill the keys ``(2 * N + 1, T)`` of the distances -N to N; a template without distances has 0."""
     middle = len(keys) // 2
@@ -98,7 +98,7 @@ def fill_distances(distance, keys):
             keys[middle + m, t] = keys[middle - m, t] = distance_key(m) if distance[t] else np.uint32(0)
 
 
-@jit
+@exact_kernel
 def add_new(seen, count, value):
     """Append a value to the ``count`` ones seen unless it is one of them; return the new count."""
     for i in range(count):
@@ -108,7 +108,7 @@ def add_new(seen, count, value):
     return count + 1
 
 
-@jit
+@exact_kernel
 def arc_features(nodes, templates, heads, dependents, shift, h, d, seen, out):
     """Fill the indices of all features of the arc ``h -> d`` into ``out``, from all nodes' keys; return their number.
 
@@ -133,7 +133,7 @@ def arc_features(nodes, templates, heads, dependents, shift, h, d, seen, out):
     return count
 
 
-@jit
+@exact_kernel
 def triple_features(templates, heads, dependents, thirds, shift, h, d, x, out):
     """Fill the indices of all features of a part of three nodes into ``out``; return their number.
 

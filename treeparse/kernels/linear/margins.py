@@ -3,7 +3,7 @@
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch
 
 SWEEPS = 100
@@ -22,7 +22,7 @@ def margin_steps(products: FloatArray, lacking: FloatArray, limit: float) -> Flo
     return steps
 
 
-@jit
+@exact_kernel
 def _solve(start, stop, _, products, lacking, limit, steps):
     for b in range(start, stop):
         k = lacking.shape[1]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from treeparse.kernels.arrays import IntArray
-from treeparse.kernels.compile import jit, lent_jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.linear.features import (
     ABSENT,
     DEPENDENT,
@@ -64,7 +64,7 @@ def shift_of(weights: np.ndarray) -> np.uint32:
     return np.uint32(BITS - (len(weights).bit_length() - 1))
 
 
-@jit
+@exact_kernel
 def _score_arcs(start, stop, lengths, nodes, slots, salts, between, distance, weights, scale, shift, scores):
     count, size = len(between), nodes.shape[1]
     plain = count - (between >= 0).sum()
@@ -87,7 +87,7 @@ def _score_arcs(start, stop, lengths, nodes, slots, salts, between, distance, we
             rows[j, j] = 0
 
 
-@lent_jit
+@exact_kernel
 def _sum_arcs(n, count, heads, dependents, distances, weights, codes, shift, rows):
     """Fill the sums of the weights of the first ``count`` templates."""
     middle = len(distances) // 2
@@ -100,7 +100,7 @@ def _sum_arcs(n, count, heads, dependents, distances, weights, codes, shift, row
             rows[h, d] = total
 
 
-@jit
+@exact_kernel
 def _fill_repetitions(nodes, n, attribute, mixed, same):
     """Fill the hashes of an attribute and, for each node, the nearest ones before and after it with an equal value."""
     for j in range(n + 1):
@@ -111,7 +111,7 @@ def _fill_repetitions(nodes, n, attribute, mixed, same):
                 break
 
 
-@lent_jit
+@exact_kernel
 def _add_between(n, mixed, same, heads, dependents, distances, weights, codes, shift, seen, rows):
     """Add the weights of a template that reads the nodes between, once for each distinct value."""
     middle = len(distances) // 2
@@ -132,7 +132,7 @@ def _add_between(n, mixed, same, heads, dependents, distances, weights, codes, s
                 count += 1
 
 
-@lent_jit
+@exact_kernel
 def _sum_over(weights, codes, sum_of_keys, seen, count, shift):
     total = np.float32(0)
     for i in range(count):
@@ -140,7 +140,7 @@ def _sum_over(weights, codes, sum_of_keys, seen, count, shift):
     return total
 
 
-@jit
+@exact_kernel
 def _score_triples(
     start, stop, lengths, nodes, slots, salts, between, distance, weights, scale, shift, siblings, scores
 ):
@@ -160,7 +160,7 @@ def _score_triples(
                     _score_row(n, h, d, pair, thirds, distances_of, weights, codes, shift, siblings, rows[h, d])
 
 
-@lent_jit
+@exact_kernel
 def _score_row(n, h, d, pair, thirds, distances, weights, codes, shift, siblings, row):
     """Fill the scores of all third nodes of an arc: nodes between its ends, or those that are not."""
     direction, first, last = np.uint32(0) if d > h else LEFT, min(h, d), max(h, d)
@@ -178,14 +178,14 @@ def _score_row(n, h, d, pair, thirds, distances, weights, codes, shift, siblings
             _add(weights, codes, after, third, to_dependent, shift, last + 1, n + 1, row)
 
 
-@vector_jit
+@kernel
 def _add(weights, codes, key_of_pair, thirds, distances, shift, start, stop, row):
     """Add the weights of a template's features of the parts of one arc and a range of third nodes."""
     for x in range(start, stop):
         row[x] += weight(weights, codes, np.uint32(np.uint32(key_of_pair + thirds[x]) + distances[x]) >> shift)
 
 
-@jit
+@exact_kernel
 def _score_labels(start, stop, _, nodes, lengths, slots, salts, between, distance, weights, scale, shift, arcs, scores):
     templates = Templates(slots, salts, between, distance)
     features = np.empty(feature_limit(templates, nodes.shape[1]), np.int64)
@@ -202,26 +202,26 @@ def _score_labels(start, stop, _, nodes, lengths, slots, salts, between, distanc
         add_rows(weights, features, count, scale, scores[a])
 
 
-@lent_jit
+@exact_kernel
 def add_rows(weights, features, count, scale, total):
     """Add the weights of labels of ``count`` features to numbers."""
     for f in range(count):
         _add_row(weights[features[f]], scale, total)
 
 
-@vector_jit
+@kernel
 def _add_row(row, scale, total):
     for i in range(len(total)):
         total[i] += weight_in_row(row, scale, i)
 
 
-@jit
+@exact_kernel
 def new_keys(templates, size):
     """Return an array for the keys of all templates at ``size`` nodes."""
     return np.empty((size, len(templates.between)), np.uint32)
 
 
-@jit
+@exact_kernel
 def feature_limit(templates, size):
     """Return a number that the features of no arc of ``size`` nodes exceed."""
     count = 0

@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from treeparse.kernels.compile import fused_jit, jit
+from treeparse.kernels.compile import exact_kernel
 
 # A float8 is of the kind E4M3: a sign, four bits of exponent and three of mantissa. These are the highest bits of a
 # float32 if the exponent grows by 120, but for numbers below LOWEST in magnitude, of the lowest exponent: `decoded`.
@@ -34,7 +34,7 @@ class WeightTable(NamedTuple):
     scale: np.float32 = np.float32(1)
 
 
-@fused_jit
+@exact_kernel
 def decoded(byte):
     """Return the number that the byte of a float8 stands for; of NaN, any.
 
@@ -47,7 +47,7 @@ def decoded(byte):
     return np.int32(magnitude.view(np.int32) | ((bits & SIGN) << TO_SIGN)).view(np.float32)
 
 
-@jit
+@exact_kernel
 def new_codes(scale):
     """Return the weights of all bytes: to look them up is faster than to decode, where weights are read one by one."""
     codes = np.empty(CODES, np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.linear.features import (
     DEPENDENT,
     HEAD,
@@ -127,7 +127,7 @@ def update_labels(
     return float(loss[0])
 
 
-@jit
+@exact_kernel
 def _expand(
     start, stop, _, lengths, nodes, slots, salts, between, distance, items, cells, is_arc, shift, features, starts
 ):
@@ -152,7 +152,7 @@ def _expand(
         starts[p + 1] = count
 
 
-@jit
+@exact_kernel
 def _multiply(start, stop, _, indices, values, starts, scratch, products):
     group = products.shape[1]
     for g in range(start, stop):
@@ -169,7 +169,7 @@ def _multiply(start, stop, _, indices, values, starts, scratch, products):
                 scratch[indices[f]] = np.float32(0)
 
 
-@jit
+@exact_kernel
 def _add_vectors(start, stop, _, rates, indices, values, starts, step, weights, sums):
     for v in range(start, stop):
         if rates[v] == 0:
@@ -180,7 +180,7 @@ def _add_vectors(start, stop, _, rates, indices, values, starts, step, weights, 
             sums[indices[f]] += step * change
 
 
-@jit
+@exact_kernel
 def _update_labels(
     start,
     stop,
@@ -227,7 +227,7 @@ def _update_labels(
         _change_rows(scores, step, features, count, weights, sums)
 
 
-@jit
+@exact_kernel
 def _loss(scores, gold):
     top, total = scores.max(), 0.0
     for score in scores:
@@ -235,7 +235,7 @@ def _loss(scores, gold):
     return np.log(total) + top - scores[gold]
 
 
-@jit
+@exact_kernel
 def _to_gradient(scores, gold, rate):
     """Turn the scores of labels into the changes of the weights of each feature: the gradient of the likelihood."""
     top, total = scores.max(), np.float32(0)
@@ -246,7 +246,7 @@ def _to_gradient(scores, gold, rate):
         scores[i] = np.float32(rate) * ((np.float32(1) if i == gold else np.float32(0)) - scores[i] / total)
 
 
-@jit
+@exact_kernel
 def _to_best_change(scores, gold, rate, count, is_mira):
     """Turn scores into changes towards gold and away from the best other label; in MIRA as large as the margin asks."""
     own = scores[gold]
@@ -263,7 +263,7 @@ def _to_best_change(scores, gold, rate, count, is_mira):
     scores[other] -= change
 
 
-@lent_jit
+@exact_kernel
 def _change_rows(changes, step, features, count, weights, sums):
     """Add changes to the weights of ``count`` features, and to their sums over the steps."""
     for f in range(count):

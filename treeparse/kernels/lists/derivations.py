@@ -18,7 +18,7 @@ import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best.spans import add_scores, key_of_split, split_key, split_score
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.spans import ScoredSentence, cell, halves, splits
 
 # Links: summed keys; span; split; derivations of the two halves; whether the first one is past its span's best; the
@@ -47,7 +47,7 @@ class Pool(NamedTuple):
     links: IntArray  # (R, 9)
 
 
-@jit
+@exact_kernel
 def clear(pool):
     """Empty the pool, apart from row 0."""
     pool.values[NONE] = 0.0
@@ -55,13 +55,13 @@ def clear(pool):
     pool.links[NONE, USED] = 1
 
 
-@lent_jit
+@exact_kernel
 def has_room(n, links):
     """Return whether the pool can take two spans' derivations and two more, the most added between two tests."""
     return links[NONE, USED] + 2 * (n + 1) + 2 <= len(links)
 
 
-@lent_jit
+@exact_kernel
 def find_next(derivation, charts, pool, stack):
     """Find the successor of a derivation in its list, after all that it waits for; return False if the pool is full."""
     links, n = pool.links, charts.sentence.words
@@ -89,7 +89,7 @@ def find_next(derivation, charts, pool, stack):
     return True
 
 
-@lent_jit
+@exact_kernel
 def look_up_half(derivation, which, charts, pool):
     """Replace UNKNOWN in FIRST or SECOND by the best derivation of that half."""
     links = pool.links
@@ -97,7 +97,7 @@ def look_up_half(derivation, which, charts, pool):
     links[derivation, which] = best_derivation(first if which == FIRST else second, charts, pool)
 
 
-@lent_jit
+@exact_kernel
 def best_derivation(number, charts, pool):
     """Return the first derivation in a span's list; NONE if the span is a single node or impossible."""
     sentence, values, links = charts.sentence, pool.values, pool.links
@@ -114,7 +114,7 @@ def best_derivation(number, charts, pool):
     return charts.best[here]
 
 
-@lent_jit
+@exact_kernel
 def _append_next(derivation, charts, pool):
     """Put the followers of a list's last derivation into the list's heap, and move the best one to the list."""
     sentence, values, links = charts.sentence, pool.values, pool.links
@@ -135,7 +135,7 @@ def _append_next(derivation, charts, pool):
     links[derivation, NEXT] = heap
 
 
-@lent_jit
+@exact_kernel
 def _add(score, key, number, k, first, second, past_best, values, links):
     """Put a derivation into the pool."""
     new = links[NONE, USED]
@@ -147,7 +147,7 @@ def _add(score, key, number, k, first, second, past_best, values, links):
     return new
 
 
-@lent_jit
+@exact_kernel
 def _meld(heap, other, values, links):
     """Join two heaps, each passed as its best derivation; the first one may be NONE."""
     if heap == NONE:
@@ -158,7 +158,7 @@ def _meld(heap, other, values, links):
     return heap
 
 
-@lent_jit
+@exact_kernel
 def _meld_below(derivation, values, links):
     """Remove a heap's best derivation: join the derivations below it in pairs, then all pairs; return the heap."""
     following, pairs = links[derivation, BELOW], NONE

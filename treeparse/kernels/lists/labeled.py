@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import tree_key
 
@@ -116,7 +116,7 @@ def _padded(array: np.ndarray, count: int, fill: float) -> np.ndarray:
     return result
 
 
-@jit
+@exact_kernel
 def _extend(start, stop, lengths, count, heads, rows, values, others, made, counts, starved):
     sums = np.empty(heads.shape[2])
     for b in range(start, stop):
@@ -133,7 +133,7 @@ def _extend(start, stop, lengths, count, heads, rows, values, others, made, coun
         starved[b] = _extend_item(lengths[b], count, heads[b], rows[b], values, others[b], item, counts[b], sums)
 
 
-@jit
+@exact_kernel
 def _extend_item(n, count, heads, rows, values, others, made, counts, sums):
     """Whether the list of trees ended too early."""
     while counts[LABELINGS] < count:
@@ -155,7 +155,7 @@ def _extend_item(n, count, heads, rows, values, others, made, counts, sums):
     return False
 
 
-@jit
+@exact_kernel
 def _take_tree(tree, new, n, heads, rows, values, others, made, counts):
     """Make the next tree under its best labels labelling ``new``, unless a waiting child comes before it."""
     score = others[tree]
@@ -173,7 +173,7 @@ def _take_tree(tree, new, n, heads, rows, values, others, made, counts):
     return True
 
 
-@jit
+@exact_kernel
 def _take_child(new, n, rows, values, others, made, counts, sums):
     """Make the first of the waiting children labelling ``new``; its next sibling waits instead, if there is one."""
     parent = made.heap[0]
@@ -189,7 +189,7 @@ def _take_child(new, n, rows, values, others, made, counts, sums):
     _sift_down(counts[WAITING], n, made)
 
 
-@jit
+@exact_kernel
 def _find_child(parent, n, rows, values, others, made, score, word, sums):
     """Find a labelling's best child after that of ``score``, which raises ``word``; returns whether there is one.
 
@@ -213,7 +213,7 @@ def _find_child(parent, n, rows, values, others, made, score, word, sums):
     return choice > 0
 
 
-@jit
+@exact_kernel
 def _comes_first(a, b, n, made):
     """Whether the waiting child of labelling ``a`` comes before that of ``b``."""
     if made.child_scores[a] != made.child_scores[b]:
@@ -230,7 +230,7 @@ def _comes_first(a, b, n, made):
     return False
 
 
-@jit
+@exact_kernel
 def _sift_up(place, n, made):
     heap = made.heap
     while place > 0:
@@ -241,7 +241,7 @@ def _sift_up(place, n, made):
         place = above
 
 
-@jit
+@exact_kernel
 def _sift_down(size, n, made):
     """Sift the labelling on top of the heap down."""
     heap = made.heap

@@ -25,7 +25,7 @@ from treeparse.kernels.best.contraction import (
     load_arcs,
     new_tables,
 )
-from treeparse.kernels.compile import jit, part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.heap import is_tied, pop, push
 from treeparse.kernels.lists.second_best import cheapest_change
 from treeparse.kernels.threads import run_batch
@@ -126,7 +126,7 @@ def _grown(array: np.ndarray, more: int, fill: float) -> np.ndarray:
     return np.concatenate([array, np.full((len(array), more, *array.shape[2:]), fill, array.dtype)], 1)
 
 
-@jit
+@exact_kernel
 def _extend(start, stop, lengths, scores, single_root, made):
     size = scores.shape[1]
     base, arcs = np.empty((size, size)), np.empty((size, size))
@@ -144,14 +144,14 @@ def _extend(start, stop, lengths, scores, single_root, made):
             _make_trees(base, arcs, arc_key_table, n, single_root, lists, tables)
 
 
-@jit
+@exact_kernel
 def _lists_of(b, made):
     """Return the lists of one item."""
     heads, scores, classes, waiting, bounds, keys, heap, facts = made
     return Lists(heads[b], scores[b], classes[b], waiting[b], bounds[b], keys[b], heap[b], facts[b])
 
 
-@part_jit
+@exact_kernel
 def _make_trees(base, arcs, keys, n, single_root, lists, tables):
     """Fill the list with trees; return whether only keys could break a tie, so that the list ended early."""
     weights, nodes, facts = tables.weights, tables.nodes, lists.facts
@@ -182,7 +182,7 @@ def _make_trees(base, arcs, keys, n, single_root, lists, tables):
     return False
 
 
-@part_jit
+@exact_kernel
 def _new_class(parent, dependent, head, forced, lists):
     classes, new = lists.classes, lists.facts[CLASSES]
     classes[new, PARENT], classes[new, DEPENDENT] = parent, dependent
@@ -191,7 +191,7 @@ def _new_class(parent, dependent, head, forced, lists):
     return new
 
 
-@part_jit
+@exact_kernel
 def _make_tree(new, graph, keys, lists, tables):
     """Append the best tree of a class, and let its second best wait; return whether a tie needs keys."""
     owner = np.empty(len(lists.heads[0]), np.int64)
@@ -205,7 +205,7 @@ def _make_tree(new, graph, keys, lists, tables):
     return _wait_for_second(new, tree, graph, keys, owner, lists, tables)
 
 
-@part_jit
+@exact_kernel
 def _close_class(graph, keys, lists, tables):
     """Queue the second-best tree of the class that was split off last; return whether a tie needs keys."""
     new, tree = lists.facts[OPEN_CLASS], lists.facts[OPEN_TREE]
@@ -223,7 +223,7 @@ def _close_class(graph, keys, lists, tables):
     return _wait_for_second(new, tree, graph, keys, owner, lists, tables)
 
 
-@part_jit
+@exact_kernel
 def _contract_class(new, graph, keys, classes, tables):
     """Contract the graph of a class: forced arcs without their rivals, without the arcs that its trees lack."""
     base, arcs, n = graph.base, graph.arcs, graph.words
@@ -250,7 +250,7 @@ def _contract_class(new, graph, keys, classes, tables):
     return contract(arcs, keys, n, graph.single_root, tables)
 
 
-@part_jit
+@exact_kernel
 def _wait_for_second(new, tree, graph, keys, owner, lists, tables):
     """Put a class into the heap by the score of its second-best tree, if any; return whether a tie needs keys."""
     n, heads = graph.words, lists.heads[tree]
@@ -263,7 +263,7 @@ def _wait_for_second(new, tree, graph, keys, owner, lists, tables):
     return False
 
 
-@part_jit
+@exact_kernel
 def _wait(new, tree, changed, bound, key, lists):
     lists.waiting[new, TREE], lists.waiting[new, CHANGED] = tree, changed
     lists.bounds[new], lists.keys[new] = bound, key
@@ -271,7 +271,7 @@ def _wait(new, tree, changed, bound, key, lists):
     lists.facts[HEAP_SIZE] += 1
 
 
-@part_jit
+@exact_kernel
 def _wait_for_second_by_arcs(new, tree, graph, keys, lists, tables):
     """Find the second-best tree of a class by leaving out each arc of the best in turn."""
     n, heads = graph.words, lists.heads[tree]
@@ -290,7 +290,7 @@ def _wait_for_second_by_arcs(new, tree, graph, keys, lists, tables):
         _wait(new, tree, changed, bound, key, lists)
 
 
-@part_jit
+@exact_kernel
 def _total(base, heads, n):
     """Return the summed score of a tree."""
     total = 0.0

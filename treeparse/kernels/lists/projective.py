@@ -11,7 +11,7 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best import eisner
 from treeparse.kernels.best.spans import fill_by_keys
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.lists.derivations import (
     FIRST,
     LINKS,
@@ -156,7 +156,7 @@ class ProjectiveKBest:
             self._heads[:, :old], self._tree_scores[:, :old] = heads, tree_scores
 
 
-@jit
+@exact_kernel
 def _cells_of(lengths, order):
     """Return the number of cells of every item."""
     result = np.empty(len(lengths), np.int64)
@@ -171,7 +171,7 @@ def _begins_of(sizes: IntArray) -> IntArray:
     return np.concatenate(([0], np.cumsum(sizes)))
 
 
-@jit
+@exact_kernel
 def _charts_of(b, n, charts):
     """Return the charts of one item."""
     begin, end = charts.begins[b], charts.begins[b + 1]
@@ -180,14 +180,14 @@ def _charts_of(b, n, charts):
     return Charts(sentence, charts.scores[begin:end], charts.arc_keys, charts.keys[begin:end], charts.best[begin:end])
 
 
-@jit
+@exact_kernel
 def _pool_of(b, pools):
     """Return the pool of one item."""
     begin, end = pools.begins[b], pools.begins[b + 1]
     return Pool(pools.values[begin:end], pools.links[begin:end])
 
 
-@jit
+@exact_kernel
 def _begin(start, stop, lengths, all_charts, all_pools):
     """Fill the charts and clear the pools."""
     size = all_charts.arcs.shape[1] if all_charts.order == ARCS else 0
@@ -204,7 +204,7 @@ def _begin(start, stop, lengths, all_charts, all_pools):
         clear(_pool_of(b, all_pools))
 
 
-@jit
+@exact_kernel
 def _copy_chart(chart, n, cells):
     """Copy Eisner's chart, ``[kind, last, first]``, to cells of spans."""
     spans = cells.reshape(KINDS, n + 1, n + 1)
@@ -215,7 +215,7 @@ def _copy_chart(chart, n, cells):
             spans[MID, i, j] = chart[eisner.BETWEEN, j, i]
 
 
-@jit
+@exact_kernel
 def _extend(start, stop, lengths, all_charts, all_pools, count, state, heads, tree_scores):
     """Extend the lists of items whose pool was full to ``count`` trees or to their end."""
     stack = np.empty(4 * heads.shape[2], np.int64)
@@ -225,7 +225,7 @@ def _extend(start, stop, lengths, all_charts, all_pools, count, state, heads, tr
             state[b, FULL_POOL] = not _extend_item(charts, pool, count, state[b], stack, heads[b], tree_scores[b])
 
 
-@jit
+@exact_kernel
 def _extend_item(charts, pool, count, state, stack, heads, tree_scores):
     """Extend the list of one item to ``count`` trees or to its end; return False if the pool is full."""
     sentence = charts.sentence
@@ -250,7 +250,7 @@ def _extend_item(charts, pool, count, state, stack, heads, tree_scores):
     return True
 
 
-@lent_jit
+@exact_kernel
 def _write_heads(derivation, charts, pool, stack, heads):
     """Write the heads of a tree; return False if the pool is full, and then call it again with a larger one."""
     links = pool.links

@@ -3,10 +3,10 @@
 import numpy as np
 
 from treeparse.kernels.best.contraction import KEY, SECOND, SECOND_KEY, VALUE
-from treeparse.kernels.compile import part_jit
+from treeparse.kernels.compile import exact_kernel
 
 
-@part_jit
+@exact_kernel
 def cheapest_change(arcs, keys, n, single_root, heads, owner, tables):
     """Return loss (score and key) and dependent of the cheapest change of an arc of the best tree, and whether it ties.
 
@@ -35,7 +35,7 @@ def cheapest_change(arcs, keys, n, single_root, heads, owner, tables):
     return loss, key_loss, changed, tied
 
 
-@part_jit
+@exact_kernel
 def _preorder(heads, n):
     """Return every node's index in preorder, and the index of its last descendant."""
     child, sibling = np.full(n + 1, 0), np.full(n + 1, 0)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import lent_part_jit, part_jit, vector_jit, view_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.logspace import NEGLIGIBLE
 from treeparse.kernels.random import uniform
 from treeparse.kernels.sums.item import fill_root, first_head, linear_item, log_item
@@ -61,27 +61,27 @@ class Stages(NamedTuple):
     tables: FloatArray  # (3, n+1, n+1)
 
 
-@part_jit
+@exact_kernel
 def new_memory(size):
     """Return working memory for items of up to ``size`` nodes."""
     nodes = np.empty((NODE_LINES, size + 1), np.int64)
     return ExpansionMemory(np.empty(TABLES * size * size), np.empty((VECTORS, size)), nodes, np.empty(size * size))
 
 
-@view_jit
+@exact_kernel
 def tables_of(memory, n):
     """Return the tables of an item of n words, which are in the working memory."""
     return memory.matrices[: TABLES * (n + 1) * (n + 1)].reshape(TABLES, n + 1, n + 1)
 
 
-@part_jit
+@exact_kernel
 def set_up(scores, n, single_root, memory):
     """Eliminate one item; return its stages, which are in ``memory`` until the next item."""
     exists, in_logs, root_word = fill_stages(scores, n, single_root, memory)
     return Stages(exists, in_logs, root_word, tables_of(memory, n))
 
 
-@lent_part_jit
+@exact_kernel
 def fill_stages(scores, n, single_root, memory):
     """Eliminate one item; returns whether it has a tree, whether weights are logs, and the root word.
 
@@ -103,7 +103,7 @@ def fill_stages(scores, n, single_root, memory):
     return weight > -np.inf, in_logs, root_word
 
 
-@part_jit
+@exact_kernel
 def _fill_shares(tables, root_word, in_logs, pivots):
     """Fill ``tables[SHARES]``."""
     for k in range(1, tables.shape[1]):
@@ -118,13 +118,13 @@ def _fill_shares(tables, root_word, in_logs, pivots):
         tables[SHARES, k, k] = pivots[k]
 
 
-@part_jit
+@exact_kernel
 def no_stages():
     """Return a placeholder for stages before they are needed."""
     return Stages(False, False, 0, np.empty((0, 0, 0)))
 
 
-@lent_part_jit
+@exact_kernel
 def draw_root(stages, stream, memory):
     """Return the stream after its draws, and the root word of the next tree, for a single root.
 
@@ -140,7 +140,7 @@ def draw_root(stages, stream, memory):
         j = k
 
 
-@lent_part_jit
+@exact_kernel
 def draw_tree(stages, stream, memory, heads):
     """Fill ``heads`` with a tree; return the stream after its draws. A single root is the word of ``draw_root``."""
     nodes, size = memory.nodes, stages.tables.shape[1]
@@ -168,14 +168,14 @@ def draw_tree(stages, stream, memory, heads):
     return stream
 
 
-@part_jit
+@exact_kernel
 def _schedule(j, stage, nodes):
     """Put word ``j`` on the list of words whose arcs lead through word ``stage``; the last list is never read."""
     nodes[NEXT, j] = nodes[FIRST, stage]
     nodes[FIRST, stage] = j
 
 
-@part_jit
+@exact_kernel
 def _draw_stage(stages, i, j, stream):
     """Draw the first word on the path of the arc ``i -> j``, new among the words up to both; ``n + 1`` if none."""
     tables, root_word = stages.tables, stages.root_word
@@ -185,7 +185,7 @@ def _draw_stage(stages, i, j, stream):
     return stream, stage
 
 
-@vector_jit
+@kernel
 def _find_stage(tables, i, j, stop, u):
     """Return the first word at which the sum of the arc's parts exceeds ``u`` times the whole."""
     target = u * tables[WEIGHTS, j, i]
@@ -212,7 +212,7 @@ def _find_stage(tables, i, j, stop, u):
     return latest  # by rounding
 
 
-@part_jit
+@exact_kernel
 def _find_log_stage(tables, i, j, stop, u):
     """Do ``_find_stage`` on logs."""
     weight = tables[WEIGHTS, j, i] + (tables[SHARES, j, j] if i < j else 0.0)
@@ -227,7 +227,7 @@ def _find_log_stage(tables, i, j, stop, u):
     return stage
 
 
-@part_jit
+@exact_kernel
 def _draw_head(stages, k, is_whole, heads, nodes, stream):
     """Draw a head of word ``k`` among the nodes connected with node 0; all are connected if the tree ``is_whole``."""
     if is_whole:
@@ -238,7 +238,7 @@ def _draw_head(stages, k, is_whole, heads, nodes, stream):
     return stream, head
 
 
-@part_jit
+@exact_kernel
 def _draw_joined_head(stages, k, heads, nodes, stream):
     """Draw a head by trial, because most nodes are often connected; then among the connected nodes."""
     head, node, tries = 0, k, 0
@@ -255,7 +255,7 @@ def _draw_joined_head(stages, k, heads, nodes, stream):
     return stream, head
 
 
-@part_jit
+@exact_kernel
 def _search(tables, k, u):
     """Return the first head of word ``k`` whose running sum is above ``u`` times the last one."""
     target, first, count = u * tables[SHARES, k, k - 1], 0, k
@@ -266,7 +266,7 @@ def _search(tables, k, u):
     return first
 
 
-@part_jit
+@exact_kernel
 def _find_joined(k, heads, nodes):
     """Find which of the words before ``k`` hang from node 0 and not from ``k``."""
     nodes[JOINED, 0] = 1
@@ -284,7 +284,7 @@ def _find_joined(k, heads, nodes):
             node = heads[node]
 
 
-@part_jit
+@exact_kernel
 def _find_joined_head(stages, k, u, nodes):
     """Return the first connected head at which the sum of shares exceeds ``u`` times the whole."""
     tables, in_logs = stages.tables, stages.in_logs
@@ -306,7 +306,7 @@ def _find_joined_head(stages, k, u, nodes):
     return head
 
 
-@part_jit
+@exact_kernel
 def _joined_share(tables, in_logs, k, i, top, nodes):
     share = np.exp(tables[WEIGHTS, k, i] - top) if in_logs else tables[WEIGHTS, k, i]
     return share if nodes[JOINED, i] else 0.0

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_part_jit, part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import new_stream
 from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, no_stages, set_up
 from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins, walk
@@ -72,7 +72,7 @@ def sample_trees(
     return heads, steps
 
 
-@jit
+@exact_kernel
 def _sample_freely(start, stop, lengths, draws):
     """Draw trees by walks, expansion, or both.
 
@@ -109,7 +109,7 @@ def _sample_freely(start, stop, lengths, draws):
             steps[b, s] = max(steps[b, s], n)
 
 
-@part_jit
+@exact_kernel
 def _walks_of(draws, n):
     """Return the first sample that walks draw, and the limit of their steps."""
     if draws.method == AUTO:
@@ -117,7 +117,7 @@ def _walks_of(draws, n):
     return draws.heads.shape[1] if draws.method == EXPANSION else 0, np.int64(draws.steps_a_pair * n * n)
 
 
-@lent_part_jit
+@exact_kernel
 def _ends_soon(n, seed, stages, memory, bins, heads):
     """Whether a trial walk ends so soon that walks are faster than expansion."""
     stream, root = new_stream(seed, NO_SAMPLE), 0

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import part_jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.samples import expansion
@@ -45,7 +45,7 @@ class Graphs(NamedTuple):
     heads: IntArray  # (n+1,)
 
 
-@part_jit
+@exact_kernel
 def new_graphs(count, size):
     """Return memory for graphs of up to ``size`` nodes."""
     return Graphs(
@@ -60,7 +60,7 @@ def new_graphs(count, size):
     )
 
 
-@part_jit
+@exact_kernel
 def graph_under(graphs, owner, heads, depth, item):
     """Return the index of the graph under the prefix of ``owner``: the ``heads`` of the first ``depth`` words."""
     facts, index, latest = graphs.facts, 0, NOBODY
@@ -76,7 +76,7 @@ def graph_under(graphs, owner, heads, depth, item):
     return index
 
 
-@part_jit
+@exact_kernel
 def _contract(graphs, index, heads, depth, item):
     facts, component, n, order = graphs.facts[index], graphs.components[index], item.words, item.order
     root_is_closed = _join(component, heads, depth, order, n) and item.single_root
@@ -91,7 +91,7 @@ def _contract(graphs, index, heads, depth, item):
                 row[word] = log_add(row[word], arcs[order[depth + word - 1]])
 
 
-@part_jit
+@exact_kernel
 def _join(component, heads, depth, order, n):
     """Number the components by their words of unknown head; returns whether a word of the prefix hangs from node 0."""
     component[0] = 0
@@ -110,7 +110,7 @@ def _join(component, heads, depth, order, n):
     return root_is_used
 
 
-@part_jit
+@exact_kernel
 def draw(graphs, index, heads, depth, item, stream):
     """Draw the heads of all words after the prefix into ``heads``; return the stream after its last draw."""
     facts, component, order = graphs.facts[index], graphs.components[index], item.order
@@ -136,7 +136,7 @@ def draw(graphs, index, heads, depth, item, stream):
     return stream
 
 
-@part_jit
+@exact_kernel
 def _set_up(graphs, index, memory):
     """Make the stages of a graph's elimination, when trees are first drawn."""
     facts, n = graphs.facts[index], graphs.facts[index, WORDS]
@@ -144,7 +144,7 @@ def _set_up(graphs, index, memory):
     _, facts[IN_LOGS], facts[ROOT_WORD] = expansion.fill_stages(scores, n, single_root, memory)
 
 
-@part_jit
+@exact_kernel
 def next_heads(graphs, index, word, item, logs):
     """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one after the prefix."""
     facts, component = graphs.facts[index], graphs.components[index]
@@ -159,7 +159,7 @@ def next_heads(graphs, index, word, item, logs):
         logs[i] -= total
 
 
-@part_jit
+@exact_kernel
 def _reach(graphs, index, in_logs, reach):
     """Fill ``g`` of ``conditionals`` for the first word, as logs; return False if plain weights were not safe."""
     n, single_root, row = graphs.facts[index, WORDS], graphs.facts[index, SINGLE] == 1, graphs.vectors[2]
@@ -176,7 +176,7 @@ def _reach(graphs, index, in_logs, reach):
     return root_word != NO_TREE and not conditionals.has_tiny(w, n) and not _substitute(w, n, reach)
 
 
-@vector_jit
+@kernel
 def _substitute(w, n, reach):
     """Do ``conditionals._substitute`` for one word, and take logs; return whether a number may have underflowed."""
     reach[0], reach[1] = 1.0, 0.0
@@ -194,7 +194,7 @@ def _substitute(w, n, reach):
     return tiny > 0
 
 
-@part_jit
+@exact_kernel
 def _substitute_log(w, n, reach):
     """Do ``_substitute`` on logs."""
     reach[0], reach[1] = 0.0, -np.inf

@@ -11,7 +11,7 @@ Charts hold a full span of head ``h`` up to ``m`` at ``[h, m]``, and the arc ``h
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import choose, choose_by_logs, new_stream
 from treeparse.kernels.sums.in_logs import charts as logs
 from treeparse.kernels.sums.in_logs.charts import ARC, FULL, FULL_T
@@ -44,7 +44,7 @@ def sample_trees(
     return heads
 
 
-@jit
+@exact_kernel
 def _sample(start, stop, lengths, scores, seeds, single_root, heads):
     size = scores.shape[1]
     buffer, lines, top = np.empty(LINEAR_CHARTS * size * size), np.empty((3, size)), np.empty(size)
@@ -64,7 +64,7 @@ def _sample(start, stop, lengths, scores, seeds, single_root, heads):
             _draw_tree(charts, n, in_logs, new_stream(seeds[b], sample), stack, lines[0], heads[b, sample])
 
 
-@jit
+@exact_kernel
 def _fill_plain(scores, n, single_root, top, plain, lines, charts):
     """Fill the charts with plain weights; return whether these are safe."""
     load_scaled_weights(scores, n, top, plain[WEIGHTS])
@@ -81,7 +81,7 @@ def _fill_plain(scores, n, single_root, top, plain, lines, charts):
     return True
 
 
-@lent_part_jit
+@exact_kernel
 def _draw_tree(charts, n, in_logs, stream, stack, work, heads):
     """Draw one tree: take a full span off the stack, draw its outermost arc, and push the parts."""
     full, full_t, arc = charts[FULL], charts[FULL_T], charts[ARC]
@@ -105,7 +105,7 @@ def _draw_tree(charts, n, in_logs, stream, stack, work, heads):
         height += 3
 
 
-@jit
+@exact_kernel
 def _draw(x, start, y, offset, count, in_logs, stream, work):
     """Draw an index k with probability in proportion to the product of ``x[start + k]`` and ``y[offset + k]``."""
     if in_logs:

@@ -8,14 +8,14 @@ more is computed. Weights are logs, where no tree is lost.
 
 import numpy as np
 
-from treeparse.kernels.compile import lent_part_jit, part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import log_sum
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.spans import ARC, FULL, arc_of, cells_of, parts_of_span, push_halves, push_whole, splits
 from treeparse.kernels.sums.in_logs import spans as spans_in_logs
 
 
-@part_jit
+@exact_kernel
 def inside(sentence):
     """Return the logs of all spans of a sentence."""
     logs = np.empty((2, cells_of(sentence)))
@@ -23,7 +23,7 @@ def inside(sentence):
     return logs
 
 
-@lent_part_jit
+@exact_kernel
 def replay(sentence, row, at, level, stack):
     """Fill the heads that the decisions before ``level`` determine; return how many spans are then on the stack.
 
@@ -35,7 +35,7 @@ def replay(sentence, row, at, level, stack):
     return height
 
 
-@lent_part_jit
+@exact_kernel
 def _decide(sentence, row, place, stack, height):
     """Replace the topmost span by its halves, by the place of its split; fill the head that this determines."""
     number = stack[height - 1]
@@ -46,7 +46,7 @@ def _decide(sentence, row, place, stack, height):
     return push_halves(sentence, number, begin + place, stack, height - 1)
 
 
-@lent_part_jit
+@exact_kernel
 def next_logs(sentence, spans, row, at, level, stack, terms, logs):
     """Fill ``logs`` with the log probabilities of the decision of a level given earlier ones; return their number."""
     number = stack[replay(sentence, row, at, level, stack) - 1]
@@ -58,7 +58,7 @@ def next_logs(sentence, spans, row, at, level, stack, terms, logs):
     return end - begin
 
 
-@lent_part_jit
+@exact_kernel
 def draw(sentence, spans, row, at, level, stack, terms, stream):
     """Draw all decisions from a level on, and fill all heads; return the stream after its last draw."""
     height = replay(sentence, row, at, level, stack)
@@ -71,7 +71,7 @@ def draw(sentence, spans, row, at, level, stack, terms, stream):
     return stream
 
 
-@lent_part_jit
+@exact_kernel
 def derive(sentence, row, at, stack):
     """Fill the decisions that make the heads of a projective tree."""
     height = push_whole(sentence, stack)
@@ -82,7 +82,7 @@ def derive(sentence, row, at, stack):
         height = _decide(sentence, row, row[at + level], stack, height)
 
 
-@lent_part_jit
+@exact_kernel
 def _split_of(number, row):
     """Return the split of a span that the heads in a row make."""
     kind, _, h, m = parts_of_span(number)
@@ -103,7 +103,7 @@ def _split_of(number, row):
     return split
 
 
-@lent_part_jit
+@exact_kernel
 def _descends(row, word, from_node, not_from):
     """Return the first of two nodes on a word's path to the root; one of them is on it."""
     while word not in (from_node, not_from):

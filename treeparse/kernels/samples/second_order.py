@@ -7,7 +7,7 @@ otherwise.
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import new_stream
 from treeparse.kernels.samples.spans import draw_tree
 from treeparse.kernels.spans import GRANDPARENTS, KINDS, SIBLINGS, ScoredSentence, cell, cells_of, whole
@@ -42,7 +42,7 @@ def sample_trees(
     return heads
 
 
-@jit
+@exact_kernel
 def _sample(start, stop, lengths, order, arcs, siblings, grandparents, seeds, single_root, heads):
     size = arcs.shape[1]
     memory = with_siblings.new_memory(size - 1 if order == SIBLINGS else 0)
@@ -61,7 +61,7 @@ def _sample(start, stop, lengths, order, arcs, siblings, grandparents, seeds, si
             draw_tree(sentence, logs, new_stream(seeds[b], sample), stack, terms, heads[b, sample])
 
 
-@jit
+@exact_kernel
 def _fill(sentence, memory, logs):
     """Fill the logs of all spans, up to what all splits of a span share; return whether plain weights are safe."""
     n, width = sentence.words, with_siblings.row_width(sentence.words)
@@ -78,7 +78,7 @@ def _fill(sentence, memory, logs):
     return True
 
 
-@jit
+@exact_kernel
 def _fill_all(sentence, memory, logs):
     """Do the same with grandparents."""
     fixed = sentence.words, sentence.single_root

@@ -4,13 +4,13 @@ The weight of a span is the sum over its splits. A split is drawn in proportion 
 (Goodman 1998). A tree has one derivation, so trees are drawn in proportion to their weight.
 """
 
-from treeparse.kernels.compile import part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.spans import arc_of, push_halves, push_whole, splits
 from treeparse.kernels.sums.in_logs.spans import log_terms
 
 
-@part_jit
+@exact_kernel
 def draw_tree(sentence, logs, stream, stack, terms, heads):
     """Draw the heads of one tree; ``logs`` may lack what all splits of a span share."""
     depth = push_whole(sentence, stack)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import lent_part_jit, part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import NEGLIGIBLE, log_add
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.spans import ScoredSentence
@@ -60,7 +60,7 @@ class Item(NamedTuple):
     spans: FloatArray  # (2, C) logs of the sentence's spans; empty for trees that need not be projective
 
 
-@part_jit
+@exact_kernel
 def new_trie(trees, levels):
     """Return a trie with capacity for ``trees`` trees of ``levels`` levels, and for few entries."""
     nodes = trees * levels + 1  # at most: a tree stands under every one of them
@@ -77,7 +77,7 @@ def new_trie(trees, levels):
     )
 
 
-@part_jit
+@exact_kernel
 def emptied(trie, rows, log_probs):
     """Empty the trie for another item: a closed root, with entry 0 to itself."""
     trie.sizes[NODES], trie.sizes[ENTRIES], trie.remaining[0] = 0, 1, 0.0
@@ -95,7 +95,7 @@ def emptied(trie, rows, log_probs):
     )
 
 
-@lent_part_jit
+@exact_kernel
 def _add_node(trie, entry, parent, level):
     """Add a closed node without drawn trees, at an entry that has the remaining mass."""
     node = trie.sizes[NODES]
@@ -107,13 +107,13 @@ def _add_node(trie, entry, parent, level):
     return node
 
 
-@lent_part_jit
+@exact_kernel
 def has_room(trie, more):
     """Return whether the trie has capacity for ``more`` entries."""
     return trie.sizes[ENTRIES] + more <= len(trie.remaining)
 
 
-@part_jit
+@exact_kernel
 def with_room(trie, more):
     """Return the trie with at least twice the capacity, enough for ``more`` entries."""
     used = trie.sizes[ENTRIES]
@@ -134,7 +134,7 @@ def with_room(trie, more):
     )
 
 
-@lent_part_jit
+@exact_kernel
 def index_of(level, item):
     """Return the index of a level's value in a row: heads come first, then labels, then decisions."""
     if level >= item.head_levels:
@@ -142,13 +142,13 @@ def index_of(level, item):
     return decisions_at(item) + level if item.projective else item.order[level]
 
 
-@lent_part_jit
+@exact_kernel
 def decisions_at(item):
     """Return the index at which decisions begin in a row."""
     return len(item.order) * (2 if item.levels > item.head_levels else 1)
 
 
-@lent_part_jit
+@exact_kernel
 def walk_down(trie, item, row, shares, stream):
     """Walk from the root to a closed node in proportion to remaining mass, and fill the row."""
     node, nodes, remaining = 0, trie.nodes, trie.remaining
@@ -162,7 +162,7 @@ def walk_down(trie, item, row, shares, stream):
     return stream, node
 
 
-@lent_part_jit
+@exact_kernel
 def walk_along(trie, item, row):
     """Walk from the root to a closed node along a known tree."""
     node, nodes, entries = 0, trie.nodes, trie.entries
@@ -174,14 +174,14 @@ def walk_along(trie, item, row):
     return node
 
 
-@lent_part_jit
+@exact_kernel
 def child_at(trie, node, entry):
     """Return the node at an entry of a node; it is made if nothing was drawn under it yet."""
     child = trie.entries[entry, NODE]
     return child if child >= 0 else _add_node(trie, entry, node, trie.nodes[node, LEVEL] + 1)
 
 
-@lent_part_jit
+@exact_kernel
 def put(trie, node, tree):
     """Add a drawn tree under a closed node."""
     trie.marks[tree, OLDER] = trie.nodes[node, TREE]
@@ -189,7 +189,7 @@ def put(trie, node, tree):
     trie.masses[node, DRAWN] = log_add(trie.masses[node, DRAWN], trie.log_probs[tree])
 
 
-@lent_part_jit
+@exact_kernel
 def begin_settling(trie, node, must_open):
     """Push a closed node, whose remaining mass is to be computed."""
     sizes = trie.sizes
@@ -197,7 +197,7 @@ def begin_settling(trie, node, must_open):
     sizes[SETTLED], sizes[MUST_OPEN] = node, must_open
 
 
-@lent_part_jit
+@exact_kernel
 def push_opened(trie, node):
     """Push an opened node, whose children's remaining masses are to be computed."""
     sizes, stacks = trie.sizes, trie.stacks
@@ -210,7 +210,7 @@ def push_opened(trie, node):
             sizes[WAITING] += 1
 
 
-@lent_part_jit
+@exact_kernel
 def finish_settling(trie):
     """Sum the remaining masses of the opened nodes, and of all nodes above."""
     for place in range(trie.sizes[OPENED] - 1, -1, -1):  # children were opened after their parents
@@ -221,7 +221,7 @@ def finish_settling(trie):
         node = trie.nodes[node, PARENT]
 
 
-@part_jit
+@exact_kernel
 def _sum_up(trie, node):
     """Set the remaining mass of an open node to the sum of its children's."""
     nodes, remaining = trie.nodes, trie.remaining
@@ -236,7 +236,7 @@ def _sum_up(trie, node):
     remaining[nodes[node, ENTRY]] = top + np.log(total) if top > -np.inf else top
 
 
-@lent_part_jit
+@exact_kernel
 def hash_of(row):
     """Return a hash of a row."""
     value = 0
@@ -245,7 +245,7 @@ def hash_of(row):
     return value
 
 
-@lent_part_jit
+@exact_kernel
 def stands_under(trie, node, row):
     """Whether a tree is one of those drawn under a closed node."""
     own, other = hash_of(row), trie.nodes[node, TREE]
@@ -256,7 +256,7 @@ def stands_under(trie, node, row):
     return False
 
 
-@part_jit
+@exact_kernel
 def _are_equal(row, other):
     place = 0
     while place < len(row) and row[place] == other[place]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import lent_part_jit, part_jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.random import uniform
 from treeparse.kernels.weights import square
@@ -36,14 +36,14 @@ class Bins(NamedTuple):
     joined: np.ndarray  # (n+1,) bool: the nodes of the tree so far
 
 
-@part_jit
+@exact_kernel
 def new_bins(size):
     """Return bins for items of up to ``size`` nodes."""
     keep, other = np.empty(size * size), np.empty(size * size, np.int64)
     return Bins(keep, other, np.empty(size, np.int64), np.empty(size, np.bool_))
 
 
-@lent_part_jit
+@exact_kernel
 def walk(n, root, limit, max_roots, stream, bins, heads):
     """Fill ``heads`` with a tree; returns the stream, the steps, and the number of roots.
 
@@ -58,7 +58,7 @@ def walk(n, root, limit, max_roots, stream, bins, heads):
     return _join_words(n, 1 if root > 0 else 0, limit, max_roots, stream, item_bins, heads)
 
 
-@part_jit
+@exact_kernel
 def _join_words(n, first, limit, max_roots, stream, bins, heads):
     keep, other, joined = bins.keep, bins.other, bins.joined
     count, steps, roots, j = n + 1 - first, 0, 0, 1
@@ -82,7 +82,7 @@ def _join_words(n, first, limit, max_roots, stream, bins, heads):
     return stream, steps, roots
 
 
-@lent_part_jit
+@exact_kernel
 def fill_bins(scores, n, first, shift, bins):
     """Fill the bins for walks up to heads from ``first`` on; ``shift`` is added to the root's scores."""
     keep, other = square(bins.keep, n), square(bins.other, n)
@@ -91,7 +91,7 @@ def fill_bins(scores, n, first, shift, bins):
         _pair_bins(keep, other, j, first, bins.waiting)
 
 
-@vector_jit
+@kernel
 def _load_probabilities(scores, n, first, shift, keep):
     """Fill ``keep`` with weights relative to each word's largest one; all 0 if a word has no head."""
     keep[:] = -np.inf
@@ -108,7 +108,7 @@ def _load_probabilities(scores, n, first, shift, keep):
     exponentiate(keep.reshape((n + 1) * (n + 1))[n + 1 :])
 
 
-@part_jit
+@exact_kernel
 def _pair_bins(keep, other, j, first, waiting):
     """Fill up the bins of light heads from those of heavy ones (Vose 1991); a word without heads stays where it is."""
     stop, total = keep.shape[1], 0.0

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_part_jit, part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import choose_by_logs, new_stream, uniforms
 from treeparse.kernels.samples import prefix, projective_prefix
 from treeparse.kernels.samples.trie import (
@@ -198,7 +198,7 @@ def _words_by_certainty(marginals: FloatArray, lengths: IntArray) -> IntArray:
     return doubt.argsort(1, kind="stable")
 
 
-@jit
+@exact_kernel
 def _sample(start, stop, lengths, items, drawn):
     size, labels = items.scores.shape[1], items.label_logs.shape[3]
     options = max(size, labels)
@@ -219,7 +219,7 @@ def _sample(start, stop, lengths, items, drawn):
             trie = _draw_trees(trie, item, items.log_z[b], items.seeds[b], memory, drawn.left[b])
 
 
-@part_jit
+@exact_kernel
 def _item_of(b, n, items):
     """Return the constants of one item."""
     scores, labels = items.scores[b], items.label_logs[b]
@@ -232,7 +232,7 @@ def _item_of(b, n, items):
     return Item(n, head_levels, levels, single_root, projective, items.order[b], sentence, scores, labels, spans)
 
 
-@part_jit
+@exact_kernel
 def _draw_trees(trie, item, log_z, seed, memory, left):
     """Fill the trees, their log probabilities, and the masses remaining before each draw; return the trie."""
     for tree in range(len(left)):
@@ -248,7 +248,7 @@ def _draw_trees(trie, item, log_z, seed, memory, left):
     return trie
 
 
-@lent_part_jit
+@exact_kernel
 def _draw_tree(trie, item, log_z, memory, tree, stream):
     """Draw a new tree, unless it is known, and push its closed node, whose remaining mass is to be computed.
 
@@ -278,7 +278,7 @@ def _draw_tree(trie, item, log_z, memory, tree, stream):
     return stream, is_drawn
 
 
-@lent_part_jit
+@exact_kernel
 def _score(row, item):
     total, size = score_of_tree(item.sentence, row), len(item.scores)
     if item.levels > item.head_levels:
@@ -287,7 +287,7 @@ def _score(row, item):
     return total
 
 
-@lent_part_jit
+@exact_kernel
 def _complete(node, row, level, item, memory, stream):
     """Draw all heads and labels from a node's level on; return the stream after its last draw."""
     options = memory.options
@@ -306,7 +306,7 @@ def _complete(node, row, level, item, memory, stream):
     return stream
 
 
-@lent_part_jit
+@exact_kernel
 def _settle(trie, item, memory):
     """Compute the remaining masses of waiting nodes and of nodes above; open nodes with little left.
 
@@ -332,7 +332,7 @@ def _settle(trie, item, memory):
     return True
 
 
-@lent_part_jit
+@exact_kernel
 def _open(trie, item, memory, node):
     """Make the entries of a closed node, and distribute the trees drawn under it to nodes that wait."""
     facts, level = trie.nodes[node], trie.nodes[node, LEVEL]
@@ -355,7 +355,7 @@ def _open(trie, item, memory, node):
     push_opened(trie, node)
 
 
-@lent_part_jit
+@exact_kernel
 def _next_logs(trie, item, memory, node, logs):
     """Fill the log probabilities of the values of a node's level given its prefix; return their number."""
     level, row = trie.nodes[node, LEVEL], memory.row

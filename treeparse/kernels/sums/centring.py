@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima, load_log_weights
 
@@ -30,7 +30,7 @@ def rescaled(products: FloatArray, scales: FloatArray) -> FloatArray:
         return products * scales
 
 
-@jit
+@exact_kernel
 def _centre(start, stop, lengths, scores, vectors, values, scales):
     size = scores.shape[1]
     log_weights, v, top = np.empty((size, size)), np.empty((size, size)), np.empty(size)
@@ -44,13 +44,13 @@ def _centre(start, stop, lengths, scores, vectors, values, scales):
                 values[b, i, j] = v[j, i]
 
 
-@lent_jit
+@exact_kernel
 def power_of_two(number):
     """Return the next power of 2, because a division by it does not round; infinity stays."""
     return math.ldexp(1.0, min(math.frexp(number)[1], LARGEST_EXPONENT)) if number < np.inf else number
 
 
-@vector_jit
+@kernel
 def load_vectors(vectors, n, weights, zero, best, v):
     """Fill ``v`` with the vectors over a scale, each column less its best arc's; returns the scale.
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.sums.item import NO_TREE, eliminate, eliminate_log
 from treeparse.kernels.threads import run_batch
@@ -60,7 +60,7 @@ def log_marginals(scores: FloatArray, lengths: IntArray, *, single_root: bool, t
     return result
 
 
-@jit
+@exact_kernel
 def _log_marginals(start, stop, lengths, scores, single_root, result):
     size = scores.shape[1]
     top, lines = np.empty(size), np.empty((2, size))
@@ -75,7 +75,7 @@ def _log_marginals(start, stop, lengths, scores, single_root, result):
                 result[b] = -np.inf
 
 
-@jit
+@exact_kernel
 def _pool_size(n):
     """Return the size of the weights and, for every level, of the matrix in which half of its words are eliminated."""
     total = (n + 1) * (n + 1)
@@ -85,7 +85,7 @@ def _pool_size(n):
     return total
 
 
-@jit
+@exact_kernel
 def _fill_item(scores, n, single_root, in_logs, top, lines, pool, g, result):
     """Fill the results of one item; return whether it has a tree and, unless ``in_logs``, plain weights were safe."""
     w = square(pool, n)
@@ -100,7 +100,7 @@ def _fill_item(scores, n, single_root, in_logs, top, lines, pool, g, result):
     return not has_tiny(g, n) and _store_logs(w, g, n, lines[0], result)
 
 
-@lent_jit
+@exact_kernel
 def load(scores, n, in_logs, top, w):
     """Fill the weights, or their logs; return False, and fill none, if a plain weight is too small to be safe."""
     if in_logs:
@@ -112,7 +112,7 @@ def load(scores, n, in_logs, top, w):
     return True
 
 
-@vector_jit
+@kernel
 def _has_tiny_weights(scores, n, top):
     """Return whether an allowed arc's weight is below ``SMALL`` times the largest of its column."""
     count = 0
@@ -123,7 +123,7 @@ def _has_tiny_weights(scores, n, top):
     return count > 0
 
 
-@vector_jit
+@kernel
 def has_tiny(values, n):
     """Whether a factor is so small that a product may have underflowed; the row of node 0 holds none."""
     count = 0
@@ -133,7 +133,7 @@ def has_tiny(values, n):
     return count > 0
 
 
-@jit
+@exact_kernel
 def _fill_g(n, single_root, in_logs, lines, pool, g):
     """Halve the words again and again, depth first; returns False if there is no tree or plain weights are not safe."""
     row, pivots, root_word = lines[0], lines[1], 1 if single_root else n + 1
@@ -164,7 +164,7 @@ def _fill_g(n, single_root, in_logs, lines, pool, g):
     return True
 
 
-@jit
+@exact_kernel
 def _load_half(source, size, remaining, remaining_at, w):
     """Copy the matrix of ``size`` words; the words that are not eliminated come first."""
     left_at = -remaining if remaining_at > 0 else 0
@@ -177,7 +177,7 @@ def _load_half(source, size, remaining, remaining_at, w):
             w[j, i] = source[old, i + left_at]
 
 
-@vector_jit
+@kernel
 def _substitute(w, size, remaining, start, base, g):
     """Fill the rows of ``g`` of the eliminated words, the last one first, in the columns of the remaining words.
 
@@ -197,7 +197,7 @@ def _substitute(w, size, remaining, start, base, g):
             g[0, start:stop] = 0.0
 
 
-@vector_jit
+@kernel
 def _store_logs(w, g, n, row, result):
     """Normalise every word's heads; returns whether there is a tree and nothing under- or overflowed."""
     safe = True
@@ -214,7 +214,7 @@ def _store_logs(w, g, n, row, result):
     return safe
 
 
-@jit
+@exact_kernel
 def _substitute_log(w, size, remaining, start, base, g):
     """``_substitute`` on logs."""
     stop = start + remaining
@@ -232,7 +232,7 @@ def _substitute_log(w, size, remaining, start, base, g):
             g[0, start:stop] = -np.inf
 
 
-@jit
+@exact_kernel
 def _store_normalized(w, g, n, row, result):
     """``_store_logs`` from logs; returns whether there is a tree."""
     for k in range(1, n + 1):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray, aligned, places_of_nan
-from treeparse.kernels.compile import jit, part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.sums import panels
 from treeparse.kernels.sums.in_logs.elimination import sum_in_logs, with_remainders
 from treeparse.kernels.threads import run_batch
@@ -112,7 +112,7 @@ def _empty_elimination(scores: FloatArray) -> Eliminated:
     return Eliminated(matrices, np.empty((count, size)), np.zeros((count, 2), np.int64))
 
 
-@jit
+@exact_kernel
 def _sum_trees(start, stop, lengths, scores, single_root, panels_from, log_z, marginals, eliminated):
     size = scores.shape[1]
     keep, store = len(eliminated.ways) > 0, marginals.shape[1] > 0
@@ -131,7 +131,7 @@ def _sum_trees(start, stop, lengths, scores, single_root, panels_from, log_z, ma
             _store(n, way, matrices, panel, marginals[b])
 
 
-@part_jit
+@exact_kernel
 def _sum_item(scores, n, single_root, panels_from, with_adjoint, memory, pivots, vectors, panel):
     """Return the log partition of one item, NaN for the way LOGS, the way to compute it, and the root word.
 
@@ -148,13 +148,13 @@ def _sum_item(scores, n, single_root, panels_from, with_adjoint, memory, pivots,
     return shift + weight, way if weight > -np.inf else NO_TREE, root_word
 
 
-@part_jit
+@exact_kernel
 def matrices_of(memory, n):
     """Return the three matrices of an item."""
     return panels.matrix(memory[0], n), panels.matrix(memory[1], n), panels.matrix(memory[2], n)
 
 
-@part_jit
+@exact_kernel
 def _store(n, way, memory, panel, marginals):
     """Fill the marginals of one item."""
     if way in (NO_TREE, LOGS) or n + 1 < len(marginals):

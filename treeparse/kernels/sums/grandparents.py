@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray, places_of_nan
-from treeparse.kernels.compile import jit, lent_jit, vector_jit, view_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.copies import copy_multiple, copy_short
 from treeparse.kernels.exponential import exponentiate_row
 from treeparse.kernels.rows import add_row, fill_row, largest_of_row, over_rows, whole
@@ -147,7 +147,7 @@ class GrandparentMemory(NamedTuple):
     allowed: AllowedArcs
 
 
-@jit
+@exact_kernel
 def new_memory(n):
     """Return memory for items of up to n words."""
     size = n + 1
@@ -156,13 +156,13 @@ def new_memory(n):
     return GrandparentMemory(charts, packed, weights, np.empty(size * whole(size)), new_allowed(n))
 
 
-@view_jit
+@exact_kernel
 def weights_of(memory, n):
     """Return the weights of arcs ``[dependent, head]``."""
     return word_rows(memory.weights, n)
 
 
-@jit
+@exact_kernel
 def load(arcs, siblings, grandparents, n, single_root, memory):
     """Fill all weights; return the log of what they are divided by in a tree, as ``weigh_sums`` does."""
     w = weights_of(memory, n)
@@ -172,7 +172,7 @@ def load(arcs, siblings, grandparents, n, single_root, memory):
     return weigh_sums(arcs, w, n)
 
 
-@lent_jit
+@exact_kernel
 def _load_grandparents(grandparents, n, log_w, weights):
     """Fill the weights of grandparents over the arc's largest, and add its score to the arc's."""
     width, nodes = contexts_width(n), grandparents.shape[1]
@@ -196,7 +196,7 @@ def _load_grandparents(grandparents, n, log_w, weights):
             exponentiate_row(weights, at, max(top, LOWEST_TOP), width)
 
 
-@jit
+@exact_kernel
 def _sum_trees(
     start,
     stop,
@@ -227,7 +227,7 @@ def _sum_trees(
             _store(packed, weights, memory.allowed, n, 1.0, results)
 
 
-@jit
+@exact_kernel
 def _multiply(
     start,
     stop,
@@ -288,7 +288,7 @@ def _multiply_row(builder: Any, row: Any, factors: Any, numbers: Any, inside: An
     return (builder.fmul(builder.fmul(row, factors), numbers),)
 
 
-@lent_jit
+@exact_kernel
 def inside(charts, w, packed, weights, allowed, n, single_root):
     """Fill the charts of spans; returns Z."""
     width, one = contexts_width(n), w[0, 0] + 1.0  # w[0, 0] is 0
@@ -309,7 +309,7 @@ def inside(charts, w, packed, weights, allowed, n, single_root):
     return charts[row_of(n, FULL, 0, n)]
 
 
-@lent_jit
+@exact_kernel
 def _add_arc(charts, w, packed, weights, allowed, n, h, m, only_one):
     """Fill the spans ARC and FULL of head h up to m; with ``only_one`` h has no second dependent."""
     width, i, j, (at, first, _) = contexts_width(n), min(h, m), max(h, m), place_of(n, h, m)
@@ -381,7 +381,7 @@ def _share_row(
     return of_arcs, of_fulls, outer
 
 
-@lent_jit
+@exact_kernel
 def outside(charts, w, packed, weights, allowed, n, single_root):
     """Turn weights of siblings and of grandparents and the spans of arcs into marginals: ``inside`` in reverse."""
     outer = row_of(n, KINDS, 0, 0)
@@ -410,7 +410,7 @@ def _share_full(builder: Any, of_fulls: Any, outer: Any, row: Any, outer_full: A
     return multiply_add(builder, outer_full, row, of_fulls), multiply_add(builder, factor, outer_full, outer)
 
 
-@lent_jit
+@exact_kernel
 def _share_arc(charts, w, packed, weights, allowed, n, h, m, only_one):
     """Share the derivatives of the spans ARC and FULL of head h up to m, as ``_add_arc`` adds them up."""
     i, j, has_full = min(h, m), max(h, m), not only_one or m == n
@@ -424,7 +424,7 @@ def _share_arc(charts, w, packed, weights, allowed, n, h, m, only_one):
             _share_split_of_full(charts, ranges, n, h, m, allowed.dependents[h, place])
 
 
-@lent_jit
+@exact_kernel
 def _share_first(charts, w, packed, weights, n, h, m, has_full):
     """Share the derivatives of ARC with m as the first dependent, and turn the weights of grandparents into marginals.
 
@@ -446,7 +446,7 @@ def _share_first(charts, w, packed, weights, n, h, m, has_full):
     packed[at + h - first] *= of_first * charts[inner]
 
 
-@lent_jit
+@exact_kernel
 def _share_splits(charts, w, packed, ranges, n, h, m, only_one):
     """Share the derivatives of ARC and FULL with further dependents, and turn weights of siblings into marginals."""
     outer, arc, full = row_of(n, KINDS, 0, 0), row_of(n, ARC, h, m), row_of(n, FULL, h, m)
@@ -475,7 +475,7 @@ def _share_splits(charts, w, packed, ranges, n, h, m, only_one):
             packed[at + k - first] = of_arc * arc_factor
 
 
-@lent_jit
+@exact_kernel
 def _share_split_of_full(charts, ranges, n, h, m, k):
     """Share the derivatives of FULL with the dependent k, where there is no arc from h to m."""
     outer, row, full, factor = (
@@ -492,7 +492,7 @@ def _share_split_of_full(charts, ranges, n, h, m, k):
         charts[outer + factor] += _share_full(*rows, charts[factor], length)
 
 
-@vector_jit
+@kernel
 def _load_vectors(memory, vectors, n, w, packed, weights):
     """Fill dual weights, whose tangents are along the vectors over their largest magnitude; return that."""
     scale, real_weights, real_w = MIN_SCALE, memory.grandparents, weights_of(memory, n)
@@ -527,7 +527,7 @@ def _load_vectors(memory, vectors, n, w, packed, weights):
     return scale
 
 
-@jit
+@exact_kernel
 def _store(packed, weights, allowed, n, factor, results):
     """Store the marginals of allowed arcs, which have taken the places of weights, times a factor."""
     of_arcs, siblings, grandparents = results

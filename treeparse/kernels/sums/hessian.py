@@ -10,7 +10,7 @@ overflow, are done by ``in_logs.elimination``.
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.sums import panel_tangents
 from treeparse.kernels.sums.elimination import (
     LOGS,
@@ -76,7 +76,7 @@ def _multiply(
         product[items] = elimination_in_logs.hessian_vector_product(*batch, single_root=single_root, threads=threads)
 
 
-@jit
+@exact_kernel
 def _multiply_items(start, stop, lengths, vectors, eliminated, product, unsafe):
     size, count = vectors.shape[1], len(eliminated.ways)
     entries = eliminated.matrices.shape[2]
@@ -94,7 +94,7 @@ def _multiply_items(start, stop, lengths, vectors, eliminated, product, unsafe):
             unsafe[b] = 1
 
 
-@part_jit
+@exact_kernel
 def _recall(n, index, eliminated, memory, pivots):
     """Return the matrices of an item's elimination, its root word and its way."""
     way, root_word = eliminated.ways[index, 0], eliminated.ways[index, 1]
@@ -109,7 +109,7 @@ def _recall(n, index, eliminated, memory, pivots):
     return values, root_word, way
 
 
-@part_jit
+@exact_kernel
 def _multiply_item(vectors, n, way, root_word, values, changes, pivots, tangents, product):
     """Multiply for one item; return whether that was safe, because tangents may overflow where weights just do not."""
     w, original, adjoint = matrices_of(values, n)
@@ -127,13 +127,13 @@ def _multiply_item(vectors, n, way, root_word, values, changes, pivots, tangents
     return True
 
 
-@jit
+@exact_kernel
 def _log_bound(n):
     """Return a bound: no log of an adjoint changes faster along vectors of magnitude 1, but for rounding."""
     return 4.0 * n
 
 
-@jit
+@exact_kernel
 def _take_back_root(adjoint, n, root_word):
     """Restore the adjoints of root arcs into the words before the root word, as they were before its elimination."""
     if root_word <= n:

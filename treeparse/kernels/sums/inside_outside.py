@@ -30,7 +30,7 @@ contiguous cells and is vectorised.
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray, places_of_nan
-from treeparse.kernels.compile import jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.sums.centring import load_vectors
 from treeparse.kernels.sums.in_logs import charts as log_charts
@@ -92,7 +92,7 @@ def hessian_vector_product(
     return product
 
 
-@jit
+@exact_kernel
 def _sum_trees(start, stop, lengths, scores, single_root, log_z, marginals):
     """Store the log partition, NaN where plain weights are not safe, and marginals where there is room for them."""
     size = scores.shape[1]
@@ -112,7 +112,7 @@ def _sum_trees(start, stop, lengths, scores, single_root, log_z, marginals):
             _store(charts, n, 1.0, marginals[b])
 
 
-@jit
+@exact_kernel
 def _fill_logs(start, stop, lengths, scores, single_root, logs):
     top = np.empty(scores.shape[1])
     for b in range(start, stop):
@@ -120,7 +120,7 @@ def _fill_logs(start, stop, lengths, scores, single_root, logs):
             log_charts.fill_log_marginals(scores[b], lengths[b], single_root, top, logs[b])
 
 
-@jit
+@exact_kernel
 def _multiply(start, stop, lengths, scores, vectors, single_root, in_logs, product):
     size = scores.shape[1]
     buffer, lines = np.empty(CHARTS * size * size, np.complex128), np.empty((3, size), np.complex128)
@@ -148,13 +148,13 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, in_logs, produ
                     product[b, j, i] *= scale
 
 
-@jit
+@exact_kernel
 def new_charts(buffer, n):
     """Return charts whose strides depend on n alone, so an item has the same bits in a batch and alone."""
     return buffer[: CHARTS * (n + 1) * (n + 1)].reshape(CHARTS, n + 1, n + 1)
 
 
-@jit
+@exact_kernel
 def load_scaled_weights(scores, n, top, w):
     """Fill ``w[dependent, head]`` with weights whose columns have maximum 1; node 0 has no head."""
     load_log_weights(scores, n, top, w, w)
@@ -162,7 +162,7 @@ def load_scaled_weights(scores, n, top, w):
     exponentiate(w.reshape((n + 1) * (n + 1)))
 
 
-@vector_jit
+@kernel
 def divide_by_sums(w, n):
     """Divide every word's weights by their sum; returns the log of the product of the sums."""
     divided, product = 0.0, 1.0
@@ -177,7 +177,7 @@ def divide_by_sums(w, n):
     return divided + np.log(product)
 
 
-@vector_jit
+@kernel
 def inside(charts, n, single_root, lines):
     """Fill the charts of spans; returns Z."""
     w, right, left = charts[WEIGHTS], charts[RIGHT], charts[LEFT]
@@ -206,7 +206,7 @@ def inside(charts, n, single_root, lines):
     return right[n, 0]
 
 
-@vector_jit
+@kernel
 def _outside(charts, n, single_root, lines):
     """Fill the charts of derivatives, and turn the arcs' spans into their marginals: ``inside`` in reverse."""
     w, right, left = charts[WEIGHTS], charts[RIGHT], charts[LEFT]
@@ -242,7 +242,7 @@ def _outside(charts, n, single_root, lines):
             outer_right[j - 1, i] += outer_between[i]
 
 
-@jit
+@exact_kernel
 def _store(charts, n, factor, result):
     """Store what the charts of arc spans hold, times a factor."""
     for j in range(1, n + 1):

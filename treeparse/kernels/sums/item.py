@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from treeparse.kernels.compile import lent_jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.weights import load_log_weights, load_weights, range_sum
 
@@ -16,7 +16,7 @@ NO_TREE = -1  # as a root word
 LINEAR_LIMIT = -600.0  # of log Z' - sum of log column sums: below, underflow may have lost trees
 
 
-@lent_jit
+@exact_kernel
 def linear_item(scores, n, single_root, matrices, vectors):
     """Eliminate one item with plain weights; return log Z' (of columns with maximum 1; NaN if unsafe), the root word.
 
@@ -35,7 +35,7 @@ def linear_item(scores, n, single_root, matrices, vectors):
     return weight if safe else np.nan, root_word
 
 
-@lent_jit
+@exact_kernel
 def log_item(scores, n, single_root, matrices, vectors):
     """Do ``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree."""
     w, original, _ = matrices
@@ -50,20 +50,20 @@ def log_item(scores, n, single_root, matrices, vectors):
     return weight, root_word
 
 
-@lent_jit
+@exact_kernel
 def first_head(k, root_word):
     """Return the first head in the pivot of word ``k``: node 0 counts from the root word on."""
     return 0 if k <= root_word else 1
 
 
-@lent_jit
+@exact_kernel
 def fill_root(matrix, k, value):
     """Set the entries of the root's arcs to the words before ``k``."""
     for j in range(1, k):
         matrix[j, 0] = value
 
 
-@vector_jit
+@kernel
 def all_finite(matrix, n):
     """Whether the rows of all words are finite."""
     total = 0.0
@@ -73,7 +73,7 @@ def all_finite(matrix, n):
     return total == 0.0
 
 
-@vector_jit
+@kernel
 def eliminate(w, n, remaining, root_word, pivots, row):
     """Eliminate the words after the first ``remaining`` in place; return the root word, or ``NO_TREE``.
 
@@ -103,7 +103,7 @@ def eliminate(w, n, remaining, root_word, pivots, row):
     return root_word
 
 
-@lent_jit
+@exact_kernel
 def eliminate_log(w, n, remaining, root_word, pivots, row):
     """Do ``eliminate`` on log weights, where ``w[k, k]`` becomes 1 or 0 all the same."""
     for k in range(n, remaining, -1):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray
-from treeparse.kernels.compile import part_jit, vector_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.rows import copy_row, fill_row, whole
 from treeparse.kernels.sums.centring import MIN_SCALE, power_of_two
 from treeparse.kernels.sums.panels import (
@@ -45,7 +45,7 @@ class Tangents(NamedTuple):
     both_columns: FloatArray  # (nodes, 16) tangents of columns, and columns
 
 
-@part_jit
+@exact_kernel
 def new_tangents(n):
     """Working memory for up to n words."""
     width = row_width(n)
@@ -54,7 +54,7 @@ def new_tangents(n):
     return Tangents(long[0], long[1], long[2], rows[: 2 * WORDS], rows[2 * WORDS :], squares, both_columns)
 
 
-@vector_jit
+@kernel
 def load_vectors(vectors, n, original, v, w_t):
     """Do ``centring.load_vectors`` for plain weights, and fill the tangents of the weights."""
     greatest, scale = w_t[0], MIN_SCALE
@@ -87,7 +87,7 @@ def load_vectors(vectors, n, original, v, w_t):
     return scale
 
 
-@part_jit
+@exact_kernel
 def store_product(n, matrices, tangents, scale, rows, product):
     """Store the tangents of the marginals, which are derivative times weight, in head-major order."""
     _, original, adjoint = matrices
@@ -103,7 +103,7 @@ def store_product(n, matrices, tangents, scale, rows, product):
         turn_rows(rows, n, begin, end, product)
 
 
-@part_jit
+@exact_kernel
 def eliminate(w, n, root_word, in_panels, pivots, w_t, pivots_t, panel):
     """Turn tangents of weights, in place, into tangents of the eliminated matrix ``w``; fill the tangents of pivots."""
     last = n
@@ -116,7 +116,7 @@ def eliminate(w, n, root_word, in_panels, pivots, w_t, pivots_t, panel):
         last = first - 1
 
 
-@part_jit
+@exact_kernel
 def _add_to_rest(w, first, last, w_t, panel):
     """Do ``panels._add_to_rest`` for tangents."""
     words, columns, packed, squares = last + 1 - first, panel.columns, panel.packed, panel.squares
@@ -136,7 +136,7 @@ def _add_to_rest(w, first, last, w_t, panel):
     store_columns(columns, first, first, last, w_t)
 
 
-@part_jit
+@exact_kernel
 def _take_own(w_t, first, last, squares):
     """Fill a square with the tangents of what words of a panel have from earlier ones of it."""
     fill_row(squares, OWN_T * WORDS, 0.0, WORDS * WORDS)
@@ -144,7 +144,7 @@ def _take_own(w_t, first, last, squares):
         copy_row(squares, (OWN_T + k) * WORDS, w_t, (first + k) * w_t.shape[1] + first, k)
 
 
-@part_jit
+@exact_kernel
 def differentiate(w, n, root_word, in_panels, pivots, w_t, pivots_t, adjoint, adjoint_t, limit, panel):
     """Fill the tangents of the adjoints; each is limited to ``limit`` times its adjoint."""
     lines, sums = panel.lines, panel.sums
@@ -160,7 +160,7 @@ def differentiate(w, n, root_word, in_panels, pivots, w_t, pivots_t, adjoint, ad
         first = last + 1
 
 
-@part_jit
+@exact_kernel
 def _gather_from_rest(w, first, last, w_t, adjoint, adjoint_t, panel):
     """Do ``panels._gather_from_rest`` for tangents."""
     words, columns, squares, other = last + 1 - first, panel.columns, panel.squares, lines_t(first, last)

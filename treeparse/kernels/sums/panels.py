@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray
-from treeparse.kernels.compile import part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.exponential import weigh_row
 from treeparse.kernels.rows import add_row, copy_row, fill_row, whole
 from treeparse.kernels.sums.item import LINEAR_LIMIT, all_finite
@@ -38,25 +38,25 @@ class Panel(NamedTuple):
     squares: FloatArray  # (2 matrices, 8)
 
 
-@part_jit
+@exact_kernel
 def row_width(n):
     """Return the length of rows: an odd number of vectors, otherwise the entries of a column share lines of cache."""
     return LANES * ((n + LANES) // LANES | 1)
 
 
-@part_jit
+@exact_kernel
 def matrix_entries(n):
     """Return the number of entries of a matrix for n words."""
     return (n + 1) * row_width(n)
 
 
-@part_jit
+@exact_kernel
 def matrix(buffer, n):
     """Return a matrix for n words. Its strides depend on n alone, so an item has the same bits in a batch and alone."""
     return buffer[: matrix_entries(n)].reshape(n + 1, row_width(n))
 
 
-@part_jit
+@exact_kernel
 def new_panel(n):
     """Working memory for up to n words."""
     width = row_width(n)
@@ -64,7 +64,7 @@ def new_panel(n):
     return Panel(long[0], long[1], rows[0], rows[1], np.zeros((SQUARES, WORDS)))
 
 
-@part_jit
+@exact_kernel
 def linear_item(scores, n, single_root, with_adjoint, in_panels, matrices, vectors, panel):
     """Eliminate one item with plain weights; return log Z' (of columns with maximum 1; NaN if unsafe), the root word.
 
@@ -82,7 +82,7 @@ def linear_item(scores, n, single_root, with_adjoint, in_panels, matrices, vecto
     return weight if safe else np.nan, root_word
 
 
-@part_jit
+@exact_kernel
 def _load_weights(scores, n, top, w, original):
     """Fill ``w`` and its copy with weights whose columns have maximum 1; returns the sum of the log column sums."""
     bound, width, end_of_words = 0.0, w.shape[1], whole(n + 1)
@@ -103,7 +103,7 @@ def _load_weights(scores, n, top, w, original):
     return bound
 
 
-@part_jit
+@exact_kernel
 def turn_columns(scores, n, begin, end, w):
     """Copy columns of head-major scores into rows."""
     size, width, heads = scores.shape[1], w.shape[1], 0
@@ -116,7 +116,7 @@ def turn_columns(scores, n, begin, end, w):
             w[j, i] = scores[i, j]
 
 
-@part_jit
+@exact_kernel
 def store_marginals(n, matrices, rows, marginals):
     """Marginal = derivative times weight, in head-major order; ``rows`` are working memory."""
     _, original, adjoint = matrices
@@ -129,7 +129,7 @@ def store_marginals(n, matrices, rows, marginals):
         turn_rows(rows, n, begin, end, marginals)
 
 
-@part_jit
+@exact_kernel
 def turn_rows(rows, n, begin, end, result):
     """Copy the rows of some words into columns of a head-major result."""
     size, width, heads = result.shape[1], rows.shape[1], 0
@@ -142,7 +142,7 @@ def turn_rows(rows, n, begin, end, result):
             result[i, j] = rows[j - begin, i]
 
 
-@part_jit
+@exact_kernel
 def _eliminate(w, n, single_root, in_panels, pivots, panel):
     """Eliminate in place; returns log Z', or -inf, and the root word (past the end with many roots)."""
     root_word = 1 if single_root else n + 1
@@ -159,13 +159,13 @@ def _eliminate(w, n, single_root, in_panels, pivots, panel):
     return log_z, root_word
 
 
-@part_jit
+@exact_kernel
 def first_of(last, in_panels):
     """Return the first word of the panel with this last word, the root word excepted."""
     return max(last + 1 - WORDS, 1) if in_panels else 1
 
 
-@part_jit
+@exact_kernel
 def fill_paths(w, first, last, squares):
     """Fill the square of paths for the words of a panel."""
     fill_row(squares, PATHS * WORDS, 0.0, WORDS * WORDS)
@@ -177,7 +177,7 @@ def fill_paths(w, first, last, squares):
             add_row(squares, (PATHS + k) * WORDS, squares, (PATHS + between) * WORDS, share, WORDS)
 
 
-@part_jit
+@exact_kernel
 def _add_to_rest(w, least, first, last, panel):
     """Move the weight of paths through a panel's words to the arcs of the nodes before ``least``.
 
@@ -192,7 +192,7 @@ def _add_to_rest(w, least, first, last, panel):
     store_columns(columns, least, first, last, w)
 
 
-@part_jit
+@exact_kernel
 def store_columns(columns, least, first, last, w):
     """Write the columns of a panel's words, of all words before ``least``."""
     for j in range(1, least):
@@ -203,14 +203,14 @@ def store_columns(columns, least, first, last, w):
                 w[j, k] = columns[j, k - first]
 
 
-@part_jit
+@exact_kernel
 def last_of(first, n, root_word, in_panels):
     """Return the last word of the panel with this first word."""
     last = first + (n - first) % WORDS if in_panels else n
     return root_word if 1 < first <= root_word < last else last
 
 
-@part_jit
+@exact_kernel
 def _differentiate(w, n, root_word, in_panels, pivots, adjoint, panel):
     """Fill ``adjoint`` with the derivative of log Z' in every weight: the reverse of ``_eliminate``."""
     fill_row(adjoint, 0, 0.0, adjoint.shape[1])
@@ -223,7 +223,7 @@ def _differentiate(w, n, root_word, in_panels, pivots, adjoint, panel):
         first = last + 1
 
 
-@part_jit
+@exact_kernel
 def _gather_from_rest(w, first, last, adjoint, panel):
     """Fill the adjoints of the panel's columns, and what the adjoints before the panel give to its rows.
 
@@ -241,7 +241,7 @@ def _gather_from_rest(w, first, last, adjoint, panel):
     add_transposed_product(panel.sums, (0, 0), w, (0, first), adjoint, (0, 0), (words, first, whole(last + 1)))
 
 
-@part_jit
+@exact_kernel
 def take_lines(matrix, first, last, lines, line):
     """Copy the rows of a panel's words, up to each word, into lines from one on."""
     for k in range(first, last + 1):
@@ -250,14 +250,14 @@ def take_lines(matrix, first, last, lines, line):
         fill_row(lines, at + whole(k), 0.0, whole(last + 1) - whole(k))
 
 
-@part_jit
+@exact_kernel
 def pack_lines(first, lines, line, packed):
     """Transpose eight lines from one on, up to a panel's first word."""
     for i in range(0, first, LANES):
         copy_transposed(packed, i * WORDS, WORDS, lines, line * lines.shape[1] + i, lines.shape[1])
 
 
-@part_jit
+@exact_kernel
 def clear_lines(lines, words, last):
     """Fill lines with 0 up to a word."""
     for line in range(words):

@@ -10,13 +10,13 @@ from typing import Any
 from numba import types
 from numba.core import cgutils
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.vectors import LANES, by_llvm, load, multiply_add, pointer_to, repeated, stay_apart, store
 
 TILE_ROWS = 8  # enough sums to hide the latency of an addition
 
 
-@jit
+@exact_kernel
 def add_product(total, corner, left, left_corner, right, right_corner, shape):
     """``total += left @ right``, where ``shape`` is (rows, inner, columns) and columns are a multiple of ``LANES``.
 
@@ -25,13 +25,13 @@ def add_product(total, corner, left, left_corner, right, right_corner, shape):
     _add_tiles(total, corner, left, left_corner, left.shape[1], 1, right, right_corner, shape)
 
 
-@jit
+@exact_kernel
 def add_transposed_product(total, corner, left, left_corner, right, right_corner, shape):
     """``total += left.T @ right``, otherwise as ``add_product``."""
     _add_tiles(total, corner, left, left_corner, 1, left.shape[1], right, right_corner, shape)
 
 
-@jit
+@exact_kernel
 def _add_tiles(total, corner, left, left_corner, row_step, inner_step, right, right_corner, shape):
     """``left`` is read at ``row_step`` numbers from row to row of the product and ``inner_step`` from term to term."""
     stay_apart()

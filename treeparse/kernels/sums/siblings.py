@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray, places_of_nan
-from treeparse.kernels.compile import jit, lent_jit, vector_jit, view_jit
+from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.copies import copy_below_max, copy_multiple
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.rows import over_rows, whole
@@ -109,7 +109,7 @@ class SiblingMemory(NamedTuple):
     weights: FloatArray  # of arcs, ``word_rows``
 
 
-@jit
+@exact_kernel
 def new_memory(n):
     """Return memory for items of up to n words.
 
@@ -119,13 +119,13 @@ def new_memory(n):
     return SiblingMemory(np.zeros(charts_size(n)), np.zeros(packed_size(n)), np.zeros((n + 1) * whole(n + 1)))
 
 
-@view_jit
+@exact_kernel
 def weights_of(memory, n):
     """Return the weights of arcs ``[dependent, head]``."""
     return word_rows(memory.weights, n)
 
 
-@jit
+@exact_kernel
 def load(arcs, siblings, n, single_root, memory):
     """Fill all weights; return the log of what they are divided by in a tree, as ``weigh_sums`` does."""
     w = weights_of(memory, n)
@@ -133,7 +133,7 @@ def load(arcs, siblings, n, single_root, memory):
     return weigh_sums(arcs, w, n)
 
 
-@jit
+@exact_kernel
 def _sum_trees(start, stop, lengths, arcs, siblings, single_root, log_z, arc_results, sibling_results):
     """Store the log partition, NaN where plain weights are not safe, and marginals where there is room for them."""
     memory = new_memory(arcs.shape[1] - 1)
@@ -151,7 +151,7 @@ def _sum_trees(start, stop, lengths, arcs, siblings, single_root, log_z, arc_res
             _store(charts, packed, n, 1.0, arc_results[b], sibling_results[b])
 
 
-@jit
+@exact_kernel
 def _multiply(
     start,
     stop,
@@ -185,26 +185,26 @@ def _multiply(
             _store(memory.charts, memory.packed, n, scale / STEP, arc_results[b], sibling_results[b])
 
 
-@jit
+@exact_kernel
 def row_width(n):
     """Return the distance of a chart's rows, whose whole vectors then overlap in no other row."""
     return whole(n + LANES)
 
 
-@jit
+@exact_kernel
 def charts_size(n):
     """Return the size of all charts of n words."""
     return CHARTS * (n + 1) * row_width(n)
 
 
-@lent_jit
+@exact_kernel
 def _only(score, packed, at):
     """Store the only possible sibling's score less itself, and return it."""
     packed[at] = 0.0 if score > -np.inf else -np.inf
     return score
 
 
-@lent_jit
+@exact_kernel
 def load_siblings(arcs, siblings, n, single_root, log_w, packed):
     """Fill the weights of siblings over the arc's largest, and log weights of arcs ``[dependent, head]`` with that."""
     nodes = siblings.shape[1]
@@ -247,7 +247,7 @@ def _inner_product(builder: Any, total: Any, x: Any, y: Any, inside: Any) -> Any
     return (builder.fadd(total, builder.select(inside, builder.fmul(x, y), constant(x, 0.0))),)
 
 
-@lent_jit
+@exact_kernel
 def inside(charts, w, packed, n, single_root):
     """Fill the charts of spans; returns Z."""
     width = row_width(n)
@@ -326,7 +326,7 @@ def _share_factors(builder: Any, outer_x: Any, outer_y: Any, x: Any, y: Any, fac
     )
 
 
-@lent_jit
+@exact_kernel
 def outside(charts, w, packed, n, single_root):
     """Fill the charts of derivatives, and turn arcs and siblings into their marginals: ``inside`` in reverse.
 
@@ -376,7 +376,7 @@ def outside(charts, w, packed, n, single_root):
             _share_product(charts, i_next, j_next + 1, outer, of_mid, count - 1)
 
 
-@lent_jit
+@exact_kernel
 def _share(charts, packed, at, rows, outer, of_arc, of_full, count):
     """Share the derivatives of an arc's span, over its weight, and of the full span among the terms of one side."""
     arc, mid, full = rows
@@ -385,13 +385,13 @@ def _share(charts, packed, at, rows, outer, of_arc, of_full, count):
         _share_side(packed, at, *derivatives, charts, arc, charts, mid, charts, full, of_arc, of_full, count)
 
 
-@lent_jit
+@exact_kernel
 def _share_product(charts, x, y, outer, factor, count):
     """Share the derivative of an inner product of two rows among them."""
     _share_factors(charts, outer + x, charts, outer + y, charts, x, charts, y, factor, count)
 
 
-@vector_jit
+@kernel
 def _load_vectors(weights, real, arc_vectors, sibling_vectors, n, w, packed):
     """Fill dual weights, whose tangents are along the vectors over their largest magnitude; return that."""
     scale = MIN_SCALE
@@ -413,13 +413,13 @@ def _load_vectors(weights, real, arc_vectors, sibling_vectors, n, w, packed):
     return scale
 
 
-@jit
+@exact_kernel
 def with_tangent(weight, vector, scale):
     """Return a weight with the tangent along a vector over its scale."""
     return complex(weight, weight * STEP * (vector / scale) if weight > 0.0 else 0.0)
 
 
-@jit
+@exact_kernel
 def _store(charts, packed, n, factor, arc_results, sibling_results):
     """Store what the charts of arcs and the weights of siblings hold, times a factor."""
     arc_0, width, nodes = ARC * (n + 1) * row_width(n), row_width(n), sibling_results.shape[1]

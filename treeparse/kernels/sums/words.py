@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from treeparse.kernels.compile import part_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.rows import (
     add_row,
     add_rows,
@@ -32,13 +32,13 @@ WORDS = LANES  # of a panel
 LOG_2 = math.log(2)
 
 
-@part_jit
+@exact_kernel
 def line_of(k, first):
     """Return the index of a word among the lines."""
     return (k - first) % WORDS
 
 
-@part_jit
+@exact_kernel
 def head_sum(matrix, k, root_word):
     """Return the sum of a row over the heads in the pivot of word ``k``."""
     at = k * matrix.shape[1]
@@ -46,7 +46,7 @@ def head_sum(matrix, k, root_word):
     return row_sum(matrix, at + start, k - start)
 
 
-@part_jit
+@exact_kernel
 def eliminate_words(w, first, last, root_word, pivots, lines):
     """Eliminate in place; return the first eliminated word, the root word, and the sum of the logs of pivots.
 
@@ -76,7 +76,7 @@ def eliminate_words(w, first, last, root_word, pivots, lines):
     return first, root_word, np.log(product) + power * LOG_2
 
 
-@part_jit
+@exact_kernel
 def differentiate_words(w, first, last, root_word, pivots, adjoint, lines, sums):
     """Fill ``adjoint`` with the derivative of log Z' in arcs to these words from one another and earlier nodes.
 
@@ -106,7 +106,7 @@ def differentiate_words(w, first, last, root_word, pivots, adjoint, lines, sums)
             fill_root(adjoint, k, 0.0)
 
 
-@part_jit
+@exact_kernel
 def eliminate_word_tangents(w, first, last, root_word, pivots, w_t, pivots_t, lines):
     """Turn tangents of weights, in place, into tangents of the result of ``eliminate_words``; fill both lines."""
     width, long = w.shape[1], lines.shape[1]
@@ -125,13 +125,13 @@ def eliminate_word_tangents(w, first, last, root_word, pivots, w_t, pivots_t, li
             add_rows(w_t, j * width, lines, line, lines, line_t, w_t[j, k], w[j, k], k)
 
 
-@part_jit
+@exact_kernel
 def lines_t(first, last):
     """Return the index among the lines at which their tangents begin."""
     return min(last + 1 - first, WORDS)
 
 
-@part_jit
+@exact_kernel
 def differentiate_word_tangents(
     w, first, last, root_word, pivots, w_t, pivots_t, adjoint, adjoint_t, limit, lines, sums
 ):

@@ -9,7 +9,7 @@ and ``exponentiate`` must not be.
 
 import numpy as np
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.weights import load_log_weights, range_sum
@@ -18,7 +18,7 @@ CHARTS = 7
 WEIGHTS, FULL, FULL_T, ARC, ARC_T, OUTER, OUTER_T = range(CHARTS)
 
 
-@jit
+@exact_kernel
 def fill_log_marginals(scores, n, single_root, top, result):
     """Store the log probabilities of one item's arcs, where ``top`` are the columns' maxima; what has none stays."""
     charts, work = np.empty((CHARTS, n + 1, n + 1)), np.empty(n + 1)
@@ -29,14 +29,14 @@ def fill_log_marginals(scores, n, single_root, top, result):
         _store(charts[ARC], n, result)
 
 
-@jit
+@exact_kernel
 def load(scores, n, top, weights):
     """Fill the log weights ``w[dependent, head]``."""
     load_log_weights(scores, n, top, weights, weights)
     weights[0] = -np.inf  # node 0 has no head
 
 
-@jit
+@exact_kernel
 def inside(charts, n, single_root, work):
     """Fill the full spans and the arc spans."""
     weights, full, full_t, arc, arc_t = charts[WEIGHTS], charts[FULL], charts[FULL_T], charts[ARC], charts[ARC_T]
@@ -51,7 +51,7 @@ def inside(charts, n, single_root, work):
             full[j, i] = full_t[i, j] = _dot(arc, j, i, full_t, i, i, j - i, work)
 
 
-@jit
+@exact_kernel
 def _outside(charts, n, single_root, work):
     """Fill the derivatives of log Z in the full spans, and turn the arc spans into log marginals ``[dependent, head]``.
 
@@ -77,7 +77,7 @@ def _outside(charts, n, single_root, work):
             between[i, j] = between[j, i] = log_add(between[i, j] + left, between[j, i] + right)
 
 
-@jit
+@exact_kernel
 def _dot(x, row, start, y, other, offset, count, work):
     """The log of the sum of the products of ``x[row, start + k]`` and ``y[other, offset + k]`` over ``count`` terms."""
     top = -np.inf
@@ -92,7 +92,7 @@ def _dot(x, row, start, y, other, offset, count, work):
     return top + np.log(range_sum(work, 0, count))
 
 
-@jit
+@exact_kernel
 def _store(log_marginals, n, result):
     """Store log marginals ``[dependent, head]``; columns are normalised, which removes the common rounding."""
     for j in range(1, n + 1):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import two_sum
 from treeparse.kernels.sums.in_logs import double_double as dd
 from treeparse.kernels.sums.in_logs.elimination import sum_in_logs, with_remainders
@@ -92,7 +92,7 @@ class _PreciseElimination(NamedTuple):
     shares: FloatArray  # (n+1, 2) their shares under p
 
 
-@jit
+@exact_kernel
 def _code_lengths(start, stop, lengths, scores, others, values, single_root, codes, marginals, derivatives):
     for b in range(start, stop):
         n = lengths[b]
@@ -121,7 +121,7 @@ def _code_lengths(start, stop, lengths, scores, others, values, single_root, cod
             _differentiate(own, n, root_word, eliminated, marginals[b], derivatives[b])
 
 
-@lent_jit
+@exact_kernel
 def _split(high, low, log):
     """Store a score as a log."""
     log[0], log[1], log[2] = ZERO
@@ -130,25 +130,25 @@ def _split(high, low, log):
         log[1], log[2] = two_sum(high - log[0], low)
 
 
-@lent_jit
+@exact_kernel
 def _copy(source, target):
     """Copy a number or a log."""
     for place in range(len(source)):
         target[place] = source[place]
 
 
-@lent_jit
+@exact_kernel
 def _pair(numbers):
     return numbers[0], numbers[1]
 
 
-@lent_jit
+@exact_kernel
 def _add_to(numbers, x):
     """Add a number to a stored one."""
     numbers[0], numbers[1] = dd.add((numbers[0], numbers[1]), x)
 
 
-@lent_jit
+@exact_kernel
 def _add_logs(x, y, sign, result):
     """Store ``x + sign * y`` of two logs, where only x may be that of 0."""
     if x[1] == -np.inf or y[1] == -np.inf:
@@ -158,7 +158,7 @@ def _add_logs(x, y, sign, result):
     result[0], result[1], result[2] = x[0] + sign * y[0], high, low
 
 
-@lent_jit
+@exact_kernel
 def _eliminate(own, n, root_word, eliminated):
     """Fill the weights and pivots; return the root word, or ``NO_TREE``."""
     logs, codes = eliminated.logs, eliminated.codes
@@ -180,13 +180,13 @@ def _eliminate(own, n, root_word, eliminated):
     return root_word
 
 
-@lent_jit
+@exact_kernel
 def _has_own(n, root_word, j, i):
     """Return whether the arc's own weight is a term: not where a root word has taken the place of node 0."""
     return i > 0 or j >= root_word or root_word > n
 
 
-@lent_jit
+@exact_kernel
 def _load_terms(own, n, root_word, j, i, eliminated):
     """Fill the terms of a weight: the arc's own, and the paths through later words; return their number.
 
@@ -210,7 +210,7 @@ def _load_terms(own, n, root_word, j, i, eliminated):
     return count
 
 
-@lent_jit
+@exact_kernel
 def _load_pivot_terms(k, root_word, eliminated):
     """Fill the terms of a pivot; return their number."""
     first = first_head(k, root_word)
@@ -221,7 +221,7 @@ def _load_pivot_terms(k, root_word, eliminated):
     return k - first
 
 
-@lent_jit
+@exact_kernel
 def _combine(count, eliminated, logs):
     """Store the logs of a sum of terms under p and q; return its code length.
 
@@ -245,19 +245,19 @@ def _combine(count, eliminated, logs):
     return code
 
 
-@lent_jit
+@exact_kernel
 def _less(x, y):
     """Return the difference of two logs as one number."""
     return dd.add((x[0] - y[0], 0.0), dd.subtract((x[1], x[2]), (y[1], y[2])))
 
 
-@lent_jit
+@exact_kernel
 def _add_fine(log, x):
     """Add a number to a stored log."""
     log[1], log[2] = dd.add((log[1], log[2]), x)
 
 
-@lent_jit
+@exact_kernel
 def _weigh(which, count, eliminated, largest):
     """Fill ``shares`` with weights relative to the largest one, store its log, and return the sum of the weights."""
     terms, shares, total = eliminated.terms, eliminated.shares, (0.0, 0.0)
@@ -276,14 +276,14 @@ def _weigh(which, count, eliminated, largest):
     return total
 
 
-@lent_jit
+@exact_kernel
 def _sum_weight(own, n, root_word, j, i, eliminated):
     """Fill the weight of the arc ``i -> j``."""
     count = _load_terms(own, n, root_word, j, i, eliminated)
     eliminated.codes[j, i, 0], eliminated.codes[j, i, 1] = _combine(count, eliminated, eliminated.logs[j, i])
 
 
-@lent_jit
+@exact_kernel
 def _sum_pivot(k, root_word, eliminated):
     """Fill the pivot of word ``k``; return whether it has any head."""
     count = _load_pivot_terms(k, root_word, eliminated)
@@ -292,7 +292,7 @@ def _sum_pivot(k, root_word, eliminated):
     return eliminated.pivot_logs[k, P, 1] > -np.inf
 
 
-@lent_jit
+@exact_kernel
 def _differentiate(own, n, root_word, eliminated, marginals, derivatives):
     """Fill marginals, and the derivatives of the code length in all scores of p: ``_eliminate`` in reverse."""
     logs, outer = eliminated.logs, eliminated.outer
@@ -315,7 +315,7 @@ def _differentiate(own, n, root_word, eliminated, marginals, derivatives):
                 _share_weight(own, n, root_word, i, k, eliminated, marginals, derivatives)
 
 
-@lent_jit
+@exact_kernel
 def _share_weight(own, n, root_word, j, i, eliminated, marginals, derivatives):
     """Give each term of a weight its share of the weight's derivatives."""
     outer, shares = eliminated.outer, eliminated.shares

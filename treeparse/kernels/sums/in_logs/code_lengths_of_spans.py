@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.spans import (
     NO_SPAN,
     SPANS_OF_PAIR,
@@ -91,7 +91,7 @@ class _Charts(NamedTuple):
     own: FloatArray  # (n+1,) the code lengths of a span's splits
 
 
-@jit
+@exact_kernel
 def _code_lengths(
     start,
     stop,
@@ -136,7 +136,7 @@ def _code_lengths(
             _go_down(p, q, charts, results, marginals[b])
 
 
-@lent_jit
+@exact_kernel
 def _go_up(p, q, charts):
     """Fill the code lengths of all spans."""
     for j in range(1, p.words + 1):
@@ -148,7 +148,7 @@ def _go_up(p, q, charts):
                         _add_splits(p, q, number, charts)
 
 
-@lent_jit
+@exact_kernel
 def _go_down(p, q, charts, results, marginals):
     """Store the derivatives in the scores of all parts, and the marginals of arcs."""
     for j in range(p.words, 0, -1):
@@ -160,7 +160,7 @@ def _go_down(p, q, charts, results, marginals):
                         _share(p, q, number, charts, results, marginals)
 
 
-@lent_jit
+@exact_kernel
 def _add_splits(p, q, number, charts):
     """Fill the code length of a span."""
     total, (begin, end) = _fill_own(p, q, number, charts), splits(p, number)
@@ -168,7 +168,7 @@ def _add_splits(p, q, number, charts):
         charts.codes[cell(p, number)] += charts.terms[0, place] / total * charts.own[place]
 
 
-@lent_jit
+@exact_kernel
 def _fill_own(p, q, number, charts):
     """Fill the code lengths of a span's splits, 0 where q forbids it, and ``terms[0]`` with their weights under p.
 
@@ -190,7 +190,7 @@ def _fill_own(p, q, number, charts):
     return exponentiate_terms(terms, end - begin)
 
 
-@lent_jit
+@exact_kernel
 def _share(p, q, number, charts, results, marginals):
     """Give each split of a span its share of the span's marginal, and of the derivative."""
     total, here, (begin, end) = _fill_own(p, q, number, charts), cell(p, number), splits(p, number)

@@ -5,7 +5,7 @@ A number is a tuple ``(high, low)``, where ``high`` is the sum of both, rounded.
 
 import numpy as np
 
-from treeparse.kernels.compile import lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import two_sum
 
 HALF_BITS = 2.0**27 + 1  # splits a float64 into two numbers of half its digits
@@ -15,20 +15,20 @@ HALVINGS = 8  # of an exponent, before the series
 TERMS = 9
 
 
-@lent_jit
+@exact_kernel
 def add(x, y):
     """Return ``x + y``."""
     high, low = two_sum(x[0], y[0])
     return two_sum(high, low + (x[1] + y[1]))
 
 
-@lent_jit
+@exact_kernel
 def subtract(x, y):
     """Return ``x - y``."""
     return add(x, (-y[0], -y[1]))
 
 
-@lent_jit
+@exact_kernel
 def multiply(x, y):
     """Return ``x * y``."""
     high = x[0] * y[0]
@@ -38,7 +38,7 @@ def multiply(x, y):
     return two_sum(high, lost + (x[0] * y[1] + x[1] * y[0]))
 
 
-@lent_jit
+@exact_kernel
 def _halves(x):
     """Return a number's first digits, and the others."""
     scaled = HALF_BITS * x
@@ -46,7 +46,7 @@ def _halves(x):
     return first, x - first
 
 
-@lent_jit
+@exact_kernel
 def divide(x, y):
     """Return ``x / y``."""
     first = x[0] / y[0]
@@ -57,7 +57,7 @@ def divide(x, y):
     return two_sum(high, low + rest[0] / y[0])
 
 
-@lent_jit
+@exact_kernel
 def exp(x):
     """Return the exponential of a number up to 0."""
     if x[0] < LOWEST:
@@ -76,7 +76,7 @@ def exp(x):
     return high * power, low * power
 
 
-@lent_jit
+@exact_kernel
 def log(x):
     """Return the logarithm of a number from 1 on."""
     first = np.log(x[0])

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.exponential import weigh_log_row
 from treeparse.kernels.logspace import add_log_rows, take_code_row, two_sum
 from treeparse.kernels.rows import add_row, add_rows, add_two_rows, multiply_row, scale_row, whole
@@ -135,7 +135,7 @@ class _Elimination(NamedTuple):
     terms: FloatArray  # (PLANES + 1, width) of a sum, and their shares
 
 
-@jit
+@exact_kernel
 def _sum_items(
     start,
     stop,
@@ -174,7 +174,7 @@ def _sum_items(
             _store(eliminated, n, OF_LOG, derivatives[b])
 
 
-@jit
+@exact_kernel
 def _new_elimination(n, with_codes, with_values, differentiate):
     """Return memory, which is 0: vectors are read beyond the ends of rows, and products there must stay finite."""
     size, width = n + 1, whole(n + 1) + LANES
@@ -193,7 +193,7 @@ def _new_elimination(n, with_codes, with_values, differentiate):
     )
 
 
-@lent_jit
+@exact_kernel
 def _load_arcs(sentence, i, j, eliminated):
     """Load what the arcs between an earlier and a later node have of their own."""
     for head, dependent, weights in ((i, j, eliminated.before), (j, i, eliminated.after)):
@@ -206,7 +206,7 @@ def _load_arcs(sentence, i, j, eliminated):
                 weights[VALUE, i, j] = sentence.values[head, dependent] if has_value else 0.0
 
 
-@lent_jit
+@exact_kernel
 def _store(eliminated, n, derivative, result):
     """Store a derivative of the result in the arcs' own weights."""
     for i in range(n + 1):
@@ -216,7 +216,7 @@ def _store(eliminated, n, derivative, result):
                 result[j, i] = eliminated.outer_after[derivative, i, j]
 
 
-@lent_jit
+@exact_kernel
 def _eliminate(n, root_word, eliminated):
     """Fill the weights and pivots; return the root word, or ``NO_TREE``."""
     before, after, pivots = eliminated.before, eliminated.after, eliminated.pivots
@@ -244,19 +244,19 @@ def _eliminate(n, root_word, eliminated):
     return root_word
 
 
-@lent_jit
+@exact_kernel
 def _remove_arc(before, j):
     """Remove the arc from node 0 to a word."""
     before[LOG, 0, j], before[REMAINDER, 0, j] = -np.inf, 0.0
 
 
-@lent_jit
+@exact_kernel
 def _last_word(n, root_word, i, j):
     """Return the last word through which the paths ``i -> j`` go: the root word where it took the place of node 0."""
     return root_word if i == 0 and j < root_word <= n else n
 
 
-@lent_jit
+@exact_kernel
 def _sum_paths(i, j, last, eliminated):
     """Sum the weights of the paths ``i -> k -> j`` from the later one of i and j on; return all planes of the sum."""
     before, after, terms = eliminated.before, eliminated.after, eliminated.terms
@@ -268,7 +268,7 @@ def _sum_paths(i, j, last, eliminated):
     return _sum_terms(top, count, eliminated)
 
 
-@lent_jit
+@exact_kernel
 def _sum_terms(top, count, eliminated):
     """Sum terms of which the largest log is given; return all planes of the sum.
 
@@ -288,7 +288,7 @@ def _sum_terms(top, count, eliminated):
     return high, low, value
 
 
-@lent_jit
+@exact_kernel
 def _sum_pivot(k, root_word, eliminated):
     """Fill the pivot of word ``k``; return whether it has any head."""
     terms, before, first, top = eliminated.terms, eliminated.before, first_head(k, root_word), -np.inf
@@ -302,7 +302,7 @@ def _sum_pivot(k, root_word, eliminated):
     return top > -np.inf
 
 
-@lent_jit
+@exact_kernel
 def _differentiate(sentence, root_word, eliminated):
     """Fill the derivatives of the value in all weights: ``_eliminate`` in reverse."""
     before, n = eliminated.before, sentence.words
@@ -317,7 +317,7 @@ def _differentiate(sentence, root_word, eliminated):
                 _share_weight(k, i, n, eliminated, eliminated.outer_after)
 
 
-@lent_jit
+@exact_kernel
 def _share_pivot(k, root_word, eliminated):
     """Give each weight in a pivot its share of the pivot's derivatives."""
     before, outer = eliminated.before, eliminated.outer_before
@@ -335,7 +335,7 @@ def _share_pivot(k, root_word, eliminated):
             outer[OF_LOG, i, k] += of_log * share + of_value * share * value
 
 
-@lent_jit
+@exact_kernel
 def _share_weight(i, j, last, eliminated, outer):
     """Give each path ``i -> k -> j`` its share of the derivatives of their sum; its place in ``outer`` becomes free."""
     width, terms, first, earlier = eliminated.width, eliminated.terms, max(i, j), min(i, j)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit, view_jit
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.logspace import log_add, two_sum
 from treeparse.kernels.spans import (
@@ -145,13 +145,13 @@ def completed(parts: list[FloatArray], nothing: FloatArray) -> tuple[FloatArray,
     return arcs, siblings, grandparents
 
 
-@view_jit
+@exact_kernel
 def remainders_of(remainders, b):
     """Return the remainders of an item, which are empty if there are none."""
     return remainders[b if remainders.shape[1] > 0 else 0]
 
 
-@jit
+@exact_kernel
 def _sum_items(
     start,
     stop,
@@ -189,7 +189,7 @@ def _sum_items(
                 _outside(sentence, vectors, logs, tangents, terms, results)
 
 
-@lent_jit
+@exact_kernel
 def inside(sentence, vectors, logs, tangents, terms):
     """Fill the logs of all spans and, if there are any, their tangents, which are 0."""
     logs[0], logs[1] = -np.inf, 0.0
@@ -205,7 +205,7 @@ def inside(sentence, vectors, logs, tangents, terms):
                         _sum(sentence, vectors, number, logs, tangents, terms)
 
 
-@lent_jit
+@exact_kernel
 def _sum(sentence, vectors, number, logs, tangents, terms):
     here, (begin, end) = cell(sentence, number), splits(sentence, number)
     high, low, total = _shares(sentence, number, logs, terms)
@@ -220,7 +220,7 @@ def _sum(sentence, vectors, number, logs, tangents, terms):
         tangents[here] = tangent
 
 
-@lent_jit
+@exact_kernel
 def _shares(sentence, number, logs, terms):
     """Fill ``terms[0]`` with the weights of a span's splits relative to the largest one.
 
@@ -231,7 +231,7 @@ def _shares(sentence, number, logs, terms):
     return high, low, exponentiate_terms(terms, end - begin) if high > -np.inf else 0.0
 
 
-@lent_jit
+@exact_kernel
 def exponentiate_terms(terms, count):
     """Replace the logs in ``terms[0]`` by weights; return their sum."""
     total = 0.0
@@ -241,7 +241,7 @@ def exponentiate_terms(terms, count):
     return total
 
 
-@lent_jit
+@exact_kernel
 def log_terms(sentence, number, logs, terms):
     """Fill ``terms[0]`` with the logs of a span's splits less the largest one; return that one, as two numbers."""
     begin, end = splits(sentence, number)
@@ -266,7 +266,7 @@ def log_terms(sentence, number, logs, terms):
     return top_high, top_low
 
 
-@jit
+@exact_kernel
 def _outside(sentence, vectors, logs, tangents, terms, results):
     """Store the marginals of all parts or, if spans have tangents, those of marginals."""
     outer = np.zeros((2, cells_of(sentence)))  # the marginals of spans, and their tangents
@@ -280,7 +280,7 @@ def _outside(sentence, vectors, logs, tangents, terms, results):
                         _share(sentence, vectors, number, logs, tangents, terms, outer, results)
 
 
-@lent_jit
+@exact_kernel
 def _share(sentence, vectors, number, logs, tangents, terms, outer, results):
     """Give each split of a span its share of the span's marginal."""
     here, (begin, end) = cell(sentence, number), splits(sentence, number)
@@ -298,7 +298,7 @@ def _share(sentence, vectors, number, logs, tangents, terms, outer, results):
         give_to_parts(sentence, number, k, result, results)
 
 
-@lent_jit
+@exact_kernel
 def give_to_halves(sentence, number, k, marginal, tangent, outer):
     """Add a marginal and its tangent to those of a split's halves."""
     for half in halves(sentence, number, k):
@@ -306,7 +306,7 @@ def give_to_halves(sentence, number, k, marginal, tangent, outer):
         outer[1, cell(sentence, half)] += tangent
 
 
-@lent_jit
+@exact_kernel
 def give_to_parts(sentence, number, k, result, results):
     """Add a result to that of the parts that a split scores."""
     head, dependent = arc_of(sentence, number, k)
@@ -319,7 +319,7 @@ def give_to_parts(sentence, number, k, result, results):
             results.grandparents[head, dependent, context] += result
 
 
-@lent_jit
+@exact_kernel
 def _tangent(sentence, vectors, number, k, tangents):
     """The tangent of a split."""
     first, second = halves(sentence, number, k)
@@ -327,7 +327,7 @@ def _tangent(sentence, vectors, number, k, tangents):
     return tangents[cell(sentence, first)] + tangents[cell(sentence, second)] + (arc + (sibling + grandparent))
 
 
-@jit
+@exact_kernel
 def _outside_in_logs(sentence, logs, terms, results):
     """Store the logs of the marginals of all parts."""
     outer = np.full(cells_of(sentence), -np.inf)
@@ -341,7 +341,7 @@ def _outside_in_logs(sentence, logs, terms, results):
                         _share_in_logs(sentence, number, logs, terms, outer, results)
 
 
-@lent_jit
+@exact_kernel
 def _share_in_logs(sentence, number, logs, terms, outer, results):
     begin, end = splits(sentence, number)
     log_terms(sentence, number, logs, terms)
