@@ -38,18 +38,6 @@ def test_what_once_failed(name: str) -> None:
         files.check_file(name, path.read_bytes())
 
 
-@pytest.mark.parametrize("item", scores.FAILED, ids=str)
-def test_scores_that_once_failed(item: scores.Item) -> None:
-    case = Case(single_root=True, kind=NUMBA)
-    scores.check_digits(case, item.parameters(case, torch.float64), seed=item.seed)
-
-
-@pytest.mark.parametrize("item", scores.FAILED_WITH_LABELS, ids=str)
-def test_scores_of_labels_that_once_failed(item: scores.Item) -> None:
-    case = Case(single_root=False, kind=NUMBA, labels=2)
-    scores.check_digits(case, item.parameters(case, torch.float64), seed=item.seed)
-
-
 def test_every_change_changes_something() -> None:
     (data, *_) = files.FORMATS["treebank"].seeds()
     for kind in MUTATIONS:

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.distributions import kl_divergence
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, TreeparseError
-from treeparse.trees.checks import MAX_SCORE, MAX_SUMMABLE
+from treeparse.trees.checks import MAX_SCORE
 from treeparse.trees.families import DistinctMethod, Method
 
 pytestmark = pytest.mark.timeout(300, method="thread")  # a signal does not end a kernel
@@ -149,7 +149,7 @@ def test_more_trees_than_there_are(case: Case, kind: str) -> None:
 @every_case
 @pytest.mark.parametrize("kind", ["equal", "alternating", "pairs"])
 def test_a_long_sentence_at_the_bound(case: Case, kind: str) -> None:
-    """A tree's score is a sum of 40, each rounded to 1e-4."""
+    """A tree's score is a sum of 40."""
     p = case.make(parameters_of(case, kind, 40, MAX_SCORE))
     assert p.log_partition.isfinite() and p.entropy().isfinite()
     assert p.support.check(p.sample((5,), generator=generator(2))).all()
@@ -161,10 +161,10 @@ def test_a_long_sentence_at_the_bound(case: Case, kind: str) -> None:
 def test_what_is_the_same_for_all_trees_changes_no_law(case: Case) -> None:
     """A constant in a column is in every tree's score, so that trees come with the probabilities without it."""
     parameters = case.parameters(3, seed=1)
-    shifted = [parameters[0] + torch.tensor([0.0, 2.0**39, -(2.0**38), 2.0**39], dtype=torch.float64), *parameters[1:]]
+    shifted = [parameters[0] + torch.tensor([0.0, 2.0**19, -(2.0**18), 2.0**19], dtype=torch.float64), *parameters[1:]]
     oracle, p = Enumerated(case, parameters), case.make(shifted)
-    torch.testing.assert_close(p.marginals, oracle.marginals, rtol=0, atol=1e-3)
-    torch.testing.assert_close(p.entropy(), oracle.entropy, rtol=0, atol=3e-3)
+    torch.testing.assert_close(p.marginals, oracle.marginals, rtol=0, atol=1e-9)
+    torch.testing.assert_close(p.entropy(), oracle.entropy, rtol=0, atol=3e-9)
 
 
 @every_case
@@ -212,7 +212,7 @@ def test_scores_that_are_not_checked_end_too(case: Case, value: float) -> None:
 
 
 @every_case_and_order
-@pytest.mark.parametrize("magnitude", [13.5, 16, 40, 95.8, 307])
+@pytest.mark.parametrize("magnitude", [6.5, 16, 40, 95.8, 307])
 def test_scores_that_are_not_checked_count_as_the_largest_ones(case: Case, magnitude: float) -> None:
     """Draws without replacement wrote outside their memory where rounding left a tree without a head."""
     largest = 10.0**magnitude
@@ -222,7 +222,7 @@ def test_scores_that_are_not_checked_count_as_the_largest_ones(case: Case, magni
             torch.where(part.isnan(), part, torch.where(part > 0.5, largest, torch.where(part < -0.5, -largest, part)))
             for part in case.parameters(4 if not case.labels else 3, seed=seed, forbidden=0.1)
         ]
-        clamped = [part.clamp(-MAX_SUMMABLE, MAX_SUMMABLE) for part in parameters]
+        clamped = [part.clamp(-MAX_SCORE, MAX_SCORE) for part in parameters]
         p, q = (case.make(part, validate_args=False) for part in (parameters, clamped))
         assert case.labels or torch.equal(p.log_partition, q.log_partition)
         if p.log_partition == -torch.inf:

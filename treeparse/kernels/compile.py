@@ -54,9 +54,10 @@ def _cache_folder() -> tuple[Path, bool]:
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if made and folder not in made:
         shutil.copytree(made[0], folder, dirs_exist_ok=True)
+    elif not lasts:
+        LOG.warning(NOT_CACHED)
     elif not made:
-        first = "Kernels are compiled when they are first used, some seconds each, and cached in %s."
-        LOG.log(*((logging.INFO, first, folder) if lasts else (logging.WARNING, NOT_CACHED)))
+        LOG.info("Kernels are compiled when they are first used, some seconds each, and cached in %s.", folder)
     return folder, lasts
 
 

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qsl
 
@@ -18,7 +18,7 @@ from treeparse.serve.service import Service, as_json
 
 HOST, PORT = "127.0.0.1", 8001
 LONGEST_QUERY = 1 << 16  # bytes of the first line of a request
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
@@ -30,7 +30,10 @@ def serve(
     limits: Limits | None = None,
     ready: Callable[[str], object] = str,
 ) -> None:
-    """Serve models until SIGINT or SIGTERM, then answer the requests in progress; a second signal ends at once.
+    """Serve models until SIGINT, SIGTERM or SIGHUP, then answer the requests in progress; a second signal ends at once.
+
+    After SIGHUP, the signal is sent again once the server has ended, for the handler from before; one that is ignored
+    stays ignored.
 
     Args:
         models: the models by name, the default one first.
@@ -42,31 +45,39 @@ def serve(
     Raises:
         TreeparseError: there is no model, or the server cannot listen at the address and port.
     """
-    asyncio.run(_until_signalled(models, host, port, limits, ready))
+    handlers = {number: handler for number in SIGNALS if (handler := signal.getsignal(number)) is not signal.SIG_IGN}
+    received = asyncio.run(_until_signalled([*handlers], models, host, port, limits, ready))
+    if received not in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(received, handlers[received])
+        signal.raise_signal(received)
 
 
 async def _until_signalled(
+    numbers: Sequence[int],
     models: Mapping[str, Parser | Ensemble],
     host: str,
     port: int,
     limits: Limits | None,
     ready: Callable[[str], object],
-) -> None:
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+) -> int:
+    """Serve until one of some signals, and return it."""
+    loop = asyncio.get_running_loop()
+    received: asyncio.Future[int] = loop.create_future()
 
-    def end() -> None:
-        stop.set()
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_DFL)  # the next signal ends the process
+    def end(number: int) -> None:
+        if not received.done():
+            received.set_result(number)
+        for each in numbers:
+            loop.remove_signal_handler(each)
+            signal.signal(each, signal.SIG_DFL)  # the next signal ends the process
 
-    for number in SIGNALS:
-        loop.add_signal_handler(number, end)
+    for number in numbers:
+        loop.add_signal_handler(number, end, number)
     async with listening(Service(models, limits), host, port) as address:
         gc.collect()
         gc.freeze()  # the garbage collector no longer traverses the models
         ready(address)
-        await stop.wait()
+        return await received
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ class NonProjectiveCRF(TreeCRF):
     ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution.
 
     Args:
-        scores: ``(*batch, n+1, n+1)`` log weights of arcs, -inf or from -1e12 to 1e12.
+        scores: ``(*batch, n+1, n+1)`` log weights of arcs, -inf or from -1e6 to 1e6.
         lengths: ``(*batch,)`` numbers of words; all ``n`` if None.
         single_root: whether exactly one word hangs from the root.
         backend: "numba", the compiled kernels for CPU memory; "torch", whose sums stay on the scores' device; "cuda",

@@ -22,8 +22,7 @@ from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.parts import PartKind, Parts, named
 
 DTYPES = torch.float64, torch.float32, torch.float16, torch.bfloat16  # of scores
-MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
-MAX_SUMMABLE = 1e13  # of a score that is not checked, such as an arc's with its labels
+MAX_SCORE = 1e6  # the largest magnitude of a finite score: beyond it, entropies lose their digits
 BROADCASTING = "dimensions of size 1 broadcast, but none may be left out"
 
 
@@ -208,43 +207,32 @@ def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, 
 def _unusable_score(what: str, value: float, part: str) -> TreeparseError:
     if abs(value) < torch.inf:
         return TreeparseError(
-            f"{what} is {value}; finite scores must lie between {-MAX_SCORE:g} and {MAX_SCORE:g}, because rounding "
-            f"hides what sums of larger scores differ by (-inf forbids {part})."
+            f"{what} is {value}; finite scores must lie between {-MAX_SCORE:,.0f} and {MAX_SCORE:,.0f}. "
+            f"To forbid {part}, use -inf."
         )
-    return TreeparseError(f"{what} is {value}; scores must be below +inf and not NaN (-inf forbids {part}).")
+    return TreeparseError(f"{what} is {value}; scores must be below +inf and not NaN. To forbid {part}, use -inf.")
 
 
 def _may_be_unusable(scores: Tensor) -> bool:
-    """Tell whether scores may be NaN, infinite or too large: one cheap pass, which cannot tell a -inf from these."""
+    """Return whether scores may be NaN, infinite or too large: one cheap pass, which cannot tell a -inf from these."""
     if scores.numel() == 0:
         return False
     least, most = scores.aminmax()
-    return not bool((most <= _limit(scores)) & (least >= -_limit(scores)))
+    return not (least.item() >= -MAX_SCORE and most.item() <= MAX_SCORE)
 
 
 def _first_unusable(scores: Tensor, mask: Tensor) -> list[int]:
     """Return the index of the first score within a mask that is neither -inf nor in range; empty if none is."""
-    scores, limit = scores.detach(), _limit(scores)
-    usable = ((scores <= limit) & (scores >= -limit)) | (scores == -torch.inf)
+    scores = scores.detach().double()
+    usable = (scores.abs() <= MAX_SCORE) | (scores == -torch.inf)
     return next(iter((mask & ~usable).nonzero().tolist()), [])
 
 
-def _limit(scores: Tensor) -> float:
-    """``MAX_SCORE``, or the largest number of the scores' dtype."""
-    return min(MAX_SCORE, torch.finfo(scores.dtype).max)
-
-
-def summable(scores: Tensor, narrow: Tensor) -> Tensor:
-    """Clamp unchecked scores so that trees keep mass to be drawn by; NaN becomes -inf.
-
-    Most scores need no clamping; on the CPU a test of that takes a fifth of the time. The test reads the scores
-    ``narrow`` from before the conversion.
-    """
-    if scores.numel() > 0 and readable_without_sync(scores):
-        least, most = narrow.detach().aminmax()
-        if least.item() >= -MAX_SUMMABLE and most.item() <= MAX_SUMMABLE:
-            return scores
-    most = min(MAX_SUMMABLE, torch.finfo(scores.dtype).max)
+def clamped(scores: Tensor) -> Tensor:
+    """Clamp scores that are not checked to ``MAX_SCORE``; -inf stays, and NaN becomes -inf."""
+    if readable_without_sync(scores) and not _may_be_unusable(scores.detach()):
+        return scores
+    most = min(MAX_SCORE, torch.finfo(scores.dtype).max)
     return torch.where(scores > -torch.inf, scores.clamp(-most, most), -torch.inf)
 
 

@@ -20,13 +20,14 @@ from treeparse.trees.checks import (
     check_scores,
     check_shape,
     check_whole_trees,
+    clamped,
     fits,
     full_lengths,
 )
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod, Family, Method
 from treeparse.trees.flat import FlatTrees
-from treeparse.trees.operators.look_ups import rows_at
+from treeparse.trees.look_ups import rows_at
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, named
 from treeparse.trees.randomness import Generators, item_seeds
@@ -40,15 +41,14 @@ class TreeCRF(TreeDistribution):
     """A distribution over trees whose log probability is, up to a constant, the summed score of the tree's parts.
 
     The parts are arcs and, in some families, further kinds (``parts``). Node 0 is the root and node ``j`` the ``j``-th
-    word; ``scores[..., head, dependent]``. -inf forbids a part; finite scores lie between -1e12 and 1e12
-    (``MAX_SCORE``), because beyond them the rounding of sums hides differences between trees. Column 0, the diagonal
-    and entries beyond ``lengths`` are ignored, whatever they hold. A tree is a head list ``(n+1,)``: the head of every
-    word, and -1 at node 0 and at padding. In arguments, anything may pad (``help("treeparse.trees.checks")``).
+    word; ``scores[..., head, dependent]``. -inf forbids a part; finite scores lie between -1e6 and 1e6
+    (``MAX_SCORE``). Column 0, the diagonal and entries beyond ``lengths`` are ignored, whatever they hold. A tree is a
+    head list ``(n+1,)``: the head of every word, and -1 at node 0 and at padding. In arguments, anything may pad
+    (``help("treeparse.trees.checks")``).
 
-    Log partitions, log probabilities, marginals, entropies, divergences, risks and their gradients are right to nine
-    digits for float64 scores of all these sizes, with labels and without: relatively, or absolutely in nats and
-    probabilities; gradients relative to the largest one or to the value (``scripts/measure_accuracy.py``). Scores above
-    1e5 cost time where they matter, and on a device they are only found with validated arguments.
+    Log partitions, log probabilities, marginals, risks and their gradients are right to nine digits for float64 scores
+    of all these sizes (``scripts/measure_accuracy.py``). Entropies and divergences are differences of large numbers:
+    they are right to 1e-9 nats for scores up to 1e3, to 1e-8 up to 1e4, and to 1e-3 where scores of 1e6 tie.
 
     Of trees of equal score, the tree of shorter arcs in sum is the better one, then the tree of the greater sum of
     fixed pseudo-random keys of arcs. The rule is the same for every kind of distribution, and the tree does not depend
@@ -79,8 +79,8 @@ class TreeCRF(TreeDistribution):
     Raises:
         TreeparseError: a ``ValueError``, for scores or lengths that fit no batch of sentences.
         NoTreeError: in the first method that needs a tree of a batch item without one. Without ``validate_args`` the
-            item's log partition and log probabilities are -inf, its marginals 0 and its heads -1. Too large scores then
-            count as 1e13 at most, and NaN as -inf.
+            item's log partition and log probabilities are -inf, its marginals 0 and its heads -1. A larger score then
+            counts as 1e6 of its sign, and NaN as -inf.
     """
 
     scores: Tensor
@@ -98,12 +98,15 @@ class TreeCRF(TreeDistribution):
         check_shape(scores)
         if scores.is_meta or not is_plain(scores):  # values cannot be read
             validate_args = False
-        self.scores, self.parts = scores, Parts((scores, *others))
         self.single_root = single_root
         super().__init__(scores.shape[:-2], scores.shape[-1:], validate_args=validate_args)
         self.lengths: Tensor = full_lengths(scores, lengths, validate=bool(self._validate_args))
+        self.parts = Parts((scores, *others))
         if self._validate_args:
             check_scores(scores, self.lengths)
+        else:
+            self.parts = self.parts.map(clamped)
+        self.scores = self.parts[0]
         if others:
             check_other_parts(self.parts, self.family.kinds, self.lengths, values=bool(self._validate_args))
 
@@ -136,11 +139,15 @@ class TreeCRF(TreeDistribution):
             lengths: ``(*batch,)`` of the new scores; None takes this distribution's lengths.
             validate_args: whether items without a tree raise; None takes this distribution's setting.
         """
-        lengths = self.lengths if lengths is None else lengths
         parts = scores if isinstance(scores, Parts) else self.parts.with_arcs(scores)
-        result = type(self)(*parts, lengths, **self.settings, validate_args=False)  # pyright: ignore[reportCallIssue]
-        result._validate_args = self._validate_args if validate_args is None else validate_args
-        return result
+        return self._replaced(
+            scores=parts[0],
+            parts=parts,
+            lengths=self.lengths if lengths is None else lengths,
+            _batch_shape=parts[0].shape[:-2],
+            _event_shape=parts[0].shape[-1:],
+            _validate_args=self._validate_args if validate_args is None else validate_args,
+        )
 
     @cached_property
     @torch.enable_grad()
@@ -338,15 +345,11 @@ class TreeCRF(TreeDistribution):
         """Raise all probabilities to the power ``1 / temperature`` and normalise them; float64.
 
         Raises:
-            TreeparseError: unless the temperature is above 0 and, with validated arguments, scores stay in range.
+            TreeparseError: unless the temperature is above 0.
         """
         if not temperature > 0:
             raise TreeparseError(f"A temperature must be above 0, got {temperature}.")
-        parts = self.parts.map(lambda part: part.double() / temperature)
-        if self._validate_args:
-            check_scores(parts.arcs, self.lengths)
-            check_other_parts(parts, self.family.kinds, self.lengths, values=True)
-        return self.with_scores(parts)
+        return self.with_scores(self.parts.map(lambda part: part.double() / temperature))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for no tree.

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -63,10 +63,8 @@ class TreeDistribution(Distribution, ABC):
     scores: Tensor
     lengths: Tensor
 
-    @property
-    def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """No constraints: the constructor checks all arguments together."""
-        return {}
+    # None, because the constructor checks all arguments together.
+    arg_constraints: ClassVar[dict[str, constraints.Constraint]] = {}  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
     def support(self) -> constraints.Constraint:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -90,6 +88,14 @@ class TreeDistribution(Distribution, ABC):
     @abstractmethod
     def to(self, device: torch.device | str) -> "TreeDistribution":
         """Return the same distribution over scores on a device."""
+
+    def _replaced(self, **attributes: Any) -> Self:
+        """Return a copy with other attributes, which are not checked, and without cached values."""
+        result = object.__new__(type(self))
+        for name, value in (self.__dict__ | attributes).items():
+            if not isinstance(getattr(type(self), name, None), cached_property):
+                setattr(result, name, value)
+        return result
 
     def _positions(self, index: Any) -> Tensor:
         """Return the positions in the flat batch that an index selects.

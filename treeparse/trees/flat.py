@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,23 +10,16 @@ from torch import Size, Tensor
 
 from treeparse.batch import is_plain
 from treeparse.errors import TreeparseError
-from treeparse.kernels.weights import LARGE_SCORE
 from treeparse.lazy import cached_property
 from treeparse.trees.arc_conflicts import allow_conflict, are_both_of_root, cross
-from treeparse.trees.checks import arc_mask, no_tree_error, summable
-from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method
+from treeparse.trees.checks import arc_mask, no_tree_error
+from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method, Tensors
 from treeparse.trees.families.arrays import kernel_dtype
-from treeparse.trees.operators.look_ups import gather
-from treeparse.trees.operators.traced import TracedFamily, TracedSums
+from treeparse.trees.look_ups import OPERATORS, gather
+from treeparse.trees.operators import call, name_of
 from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values
 from treeparse.trees.parts import Parts, scores_of_parts
-from treeparse.trees.relaxed import arcs_agreeing_with
-from treeparse.trees.sums import TreeSums, are_large
-
-CANCELLING = 1e3  # a score in nats that, as a term of a difference, costs three digits of sixteen
-LARGE_SHIFT = 1e4  # nats of all words' best arcs; log partitions are right to 1e-12 below it
-MOST_IN_LOGS = 2**24  # scores of the trees whose code lengths are computed at once
-IN_LOGS = 300.0  # expected scores, relative to the best arcs, below which sums are of plain weights
+from treeparse.trees.sums import hessian_vector_products, sums
 
 
 class FlatTrees:
@@ -38,7 +32,7 @@ class FlatTrees:
         family: the family, which defines the trees and computes sums, best trees and draws.
         scores: log weights of parts, ``(*batch, n+1, n+1)`` of arcs first, any floating dtype.
         lengths: int64 ``(*batch,)``.
-        validate: whether items without a tree raise; otherwise scores may hold any values.
+        validate: whether items without a tree raise.
     """
 
     family: Family
@@ -48,17 +42,13 @@ class FlatTrees:
         self.family, self.validate = family, validate
         self.shape: Size = lengths.shape
         with torch.enable_grad():  # cached values must have their graph even if first used without one
-            self.given: Parts = Parts(
-                [_flat(part, kind > 0, lengths.dim(), validate) for kind, part in enumerate(scores)]
-            )
+            self.given: Parts = Parts([_flat(part, kind > 0, lengths.dim()) for kind, part in enumerate(scores)])
         self.arcs: Tensor = self.given[0]
         if self.arcs.is_meta:
             raise TreeparseError("Scores on the device 'meta' have no values: move the distribution to another device.")
         self.is_plain: bool = is_plain(self.arcs)
         self.can_read: bool = self.is_plain and self.arcs.device.type == "cpu"  # values, without a device sync
-        self.may_read: bool = self.can_read or (self.is_plain and validate)  # a check costs a device sync, too
         self.lengths: Tensor = lengths.reshape(-1)
-        self.remainders: Tensor | None = None  # what rounding took from large scores of arcs ``(B, n+1, n+1)``
 
     def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
         """Return the same trees under other scores of arcs ``(B, n+1, n+1)``; other parts keep their scores."""
@@ -94,84 +84,65 @@ class FlatTrees:
         return arc_mask(self.lengths, self.arcs.shape[-1])
 
     @cached_property
-    def sums(self) -> TreeSums | TracedSums:
-        """The differentiable sums over all trees, in float64."""
-        return self._sums_of(self.parts) if self._is_converted else self.sums_as_given
+    @torch.enable_grad()
+    def sums(self) -> Tensors:
+        """Log partition ``(B,)`` and marginals of every kind of part, in float64."""
+        is_converted = any(part.dtype != torch.float64 for part in self.given)
+        return sums(self.family, self.parts, self.lengths) if is_converted else self.sums_as_given
 
     @cached_property
-    def sums_as_given(self) -> TreeSums | TracedSums:
+    @torch.enable_grad()
+    def sums_as_given(self) -> Tensors:
         """The same, where marginals have the dtype in which scores are given; log partitions are the same."""
-        return self._sums_of(self.given)
-
-    def _sums_of(self, parts: Parts) -> TreeSums | TracedSums:
-        if not self.is_plain:
-            return TracedSums(self.family, parts, self.lengths)
-        return TreeSums(self.family, parts, self.lengths, self.remainders, has_large=self.has_large)
-
-    @cached_property
-    def _computing(self) -> Family | TracedFamily:
-        """What computes values: the family or, for scores that are not plain tensors, its operators."""
-        return self.family if self.is_plain else TracedFamily(self.family)
-
-    @cached_property
-    def has_large(self) -> bool:
-        """Whether there are scores of arcs that the family would round, where scores may be read."""
-        return self.may_read and self.family.rounds_large_scores and are_large(self.arcs)
-
-    @property
-    def may_cancel(self) -> bool:
-        """Whether to look for log probabilities that are small differences of large terms."""
-        return self.can_read or self.has_large or self.remainders is not None
-
-    @property
-    def items_in_logs(self) -> Tensor | None:
-        """The items ``(I,)`` in which large scores have lost digits, as ``TreeSums`` finds them."""
-        sums = self.sums_as_given  # without a conversion of other parts
-        return sums.items_in_logs if isinstance(sums, TreeSums) else None
-
-    @property
-    def _is_converted(self) -> bool:
-        """Whether parts in float64 are not the parts as they are given."""
-        return any(part.dtype != torch.float64 for part in self.given)
+        return sums(self.family, self.given, self.lengths)
 
     @cached_property
     @torch.enable_grad()
     def log_partition(self) -> Tensor:
         """Log partition ``(*batch,)``, unrounded, because losses are small differences of large sums."""
-        result = self.sums_as_given.log_partition()
-        self._require_sums(result)
+        if torch.compiler.is_compiling():
+            result = OPERATORS.log_partition(self.given, self.lengths, name_of(self.family), self.family.single_root)
+        elif self.is_plain and not self.given.requires_grad and "sums_as_given" not in self.__dict__:
+            result = self.family.log_partition(self.given, self.lengths)
+        else:
+            result = self.sums_as_given[0]
+        if self.validate:
+            self.require(result > -torch.inf)
         return self.unflat(result)
 
-    @cached_property
-    @torch.enable_grad()
+    @property
     def part_marginals(self) -> Parts:
         """The probability of every part ``(B, ...)``."""
         return self._marginals_of(self.sums)
 
-    @cached_property
-    @torch.enable_grad()
+    @property
     def part_marginals_as_given(self) -> Parts:
         """The same, in the dtype in which scores are given."""
-        return self._marginals_of(self.sums_as_given) if self._is_converted else self.part_marginals
+        return self._marginals_of(self.sums_as_given)
 
-    def _marginals_of(self, sums: TreeSums | TracedSums) -> Parts:
-        result = Parts(sums.marginals())
-        if self.validate and isinstance(sums, TreeSums):
-            self.require(sums.constants[0] > -torch.inf)
+    def _marginals_of(self, sums: Tensors) -> Parts:
+        if self.validate and self.is_plain:
+            self.require(sums[0] > -torch.inf)
+        return Parts(sums[1:])
+
+    @cached_property
+    def part_log_marginals(self) -> Parts:
+        """Log probability of every part ``(B, ...)``, a constant; -inf exactly where no tree has the part."""
+        result = Parts(self._constants("log_marginals", self.parts, self.lengths))
+        if self.validate:
+            self.require((result[0] > -torch.inf).flatten(1).any(1) | (self.lengths == 0))
         return result
+
+    def _constants(self, method: str, parts: Parts | Tensor, *others: Any) -> Any:
+        """Call a method of the family without a graph; by its operator for scores that are not plain tensors."""
+        if self.is_plain:
+            return getattr(self.family, method)(parts, *others)
+        return call(method, self.family, parts, *others)
 
     @property
     def marginals(self) -> Tensor:
         """The probability of every arc ``(B, n+1, n+1)``."""
         return self.part_marginals_as_given[0]
-
-    @cached_property
-    def part_log_marginals(self) -> Parts:
-        """Log probability of every part ``(B, ...)``, a constant; -inf exactly where no tree has the part."""
-        result = Parts(self._computing.log_marginals(self.parts, self.lengths))
-        if self.validate:
-            self.require((result[0] > -torch.inf).flatten(1).any(1) | (self.lengths == 0))
-        return result
 
     @property
     def log_marginals(self) -> Tensor:
@@ -197,32 +168,9 @@ class FlatTrees:
         """Return ``-E_p[log q]`` over trees that q allows.
 
         It is the difference of a log partition and an expected score, where the best arc of every column has score 0.
-        Where scores are so large that the difference cancels all the same, code lengths are carried through the sums.
         """
         shifted, best = q.shifted_parts
-        expected, sizes = shifted.expected(self.part_marginals)
-        if self.may_read and bool((best.abs().sum(-1) > LARGE_SHIFT).any()):
-            log_z = q.with_parts(shifted).log_partition
-        else:
-            log_z = q.log_partition - self.unflat(best.sum(-1))
-        result = log_z - self.unflat(expected)
-        if self.family != q.family or not self.family.works_in_logs or not self.may_read:
-            return result
-        items = self._items_that_cancel(q, sizes)
-        if items is None:
-            return result
-        return result.reshape(-1).index_copy(0, items, self.sums.code_lengths(q.sums, items)).reshape(result.shape)
-
-    def _items_that_cancel(self, q: "FlatTrees", sizes: Tensor) -> Tensor | None:
-        """Return the items ``(I,)`` whose code lengths would cancel, by expected sizes of q's scores; None for none."""
-        cancel, in_logs = sizes > IN_LOGS, [flat.items_in_logs for flat in (self, q)]
-        if not bool(cancel.any()) and in_logs == [None, None]:
-            return None
-        cancel &= torch.maximum(sizes, q.shifted_parts[0].largest()) > CANCELLING
-        for items in in_logs:
-            if items is not None:
-                cancel[items] = True
-        return cancel.nonzero().flatten() if bool(cancel.any()) else None
+        return (q.log_partition - self.unflat(best.sum(-1))) - self.unflat(shifted.expected(self.part_marginals))
 
     @cached_property
     @torch.enable_grad()
@@ -315,14 +263,15 @@ class FlatTrees:
 
         def hessian_products(vectors: Tensor) -> Tensor:
             vectors = torch.nn.functional.pad(vectors, (0, self.parts.width - vectors.shape[-1]))
-            return Parts(self.sums.hessian_vector_products(self.parts.unflatten(vectors))).flatten(2)
+            products = hessian_vector_products(self.family, self.parts, self.lengths, self.parts.unflatten(vectors))
+            return Parts(products).flatten(2)
 
         return bilinear_form(left, right, hessian_products)
 
     @cached_property
     def heads(self) -> Tensor:
         """Heads of the best trees ``(B, n+1)``."""
-        heads = self._computing.best_trees(self.given, self.lengths)
+        heads = self._constants("best_trees", self.given, self.lengths)
         self._require_heads(heads)
         return heads
 
@@ -343,7 +292,7 @@ class FlatTrees:
 
     def sample(self, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         """Draw exact, independent samples by seeds ``(B,)``: heads ``(B, count, n+1)``."""
-        heads = self._computing.sample(self.given, self.lengths, seeds, count, method)
+        heads = self._constants("sample", self.given, self.lengths, seeds, count, method)
         if heads.numel():
             self._require_heads(heads[:, 0])
         return heads
@@ -366,33 +315,9 @@ class FlatTrees:
         return self.sum_scores(heads, self.part_scores_of(heads))
 
     def log_probs_of(self, heads: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log probabilities of head lists ``(S, B, n+1)``; otherwise as ``scores_of``.
-
-        They are differences of scores and log partitions, as which they are differentiated. Where these cancel, the
-        values are minus code lengths.
-        """
-        scores = self.part_scores_of(heads)
-        total, are_trees = self.sum_scores(heads, scores)
-        log_probs = total - self.log_partition.reshape(-1)
-        if not (self.family.works_in_logs and self.may_cancel):
-            return log_probs, are_trees
-        cancel = terms_cancel(scores, log_probs)
-        if self.items_in_logs is not None:
-            cancel[:, self.items_in_logs] = True
-        cancel = cancel & are_trees
-        if bool(cancel.any()):
-            trees, items = heads[cancel], cancel.nonzero()[:, 1]
-            step = max(1, MOST_IN_LOGS // self.parts.width)
-            codes = [self._code_lengths_of(*part) for part in zip(trees.split(step), items.split(step), strict=True)]
-            log_probs = with_values(log_probs, log_probs.masked_scatter(cancel, -torch.cat(codes)))
-        return log_probs, are_trees
-
-    def _code_lengths_of(self, heads: Tensor, items: Tensor) -> Tensor:
-        """Return code lengths ``(T,)`` of trees ``(T, n+1)`` of these items: constants, of point masses."""
-        parts = self.parts.of_items(items).detach()
-        lost = None if self.remainders is None else self.remainders[items]
-        only = parts.neutral().with_arcs(torch.where(arcs_agreeing_with(heads), 0.0, -torch.inf).to(torch.float64))
-        return self.family.code_lengths(only, parts, self.lengths[items], other_remainders=lost)[0]
+        """Return log probabilities of head lists ``(S, B, n+1)``; otherwise as ``scores_of``."""
+        total, are_trees = self.scores_of(heads)
+        return total - self.log_partition.reshape(-1), are_trees
 
     def part_scores_of(self, heads: Tensor) -> list[Tensor]:
         """Return the scores ``(S, B, W)`` of all parts of head lists ``(S, B, n+1)``, one tensor a kind; 0 for none."""
@@ -417,13 +342,8 @@ class FlatTrees:
         """Sum the parts' scores of head lists, and tell which of these are trees of finite score."""
         total = sum_of_terms(scores)
         repeated = self.lengths.expand(heads.shape[:2]).reshape(-1)
-        are_trees = self._computing.are_trees(heads.reshape(-1, heads.shape[-1]), repeated).reshape(total.shape)
+        are_trees = self._constants("are_trees", heads.reshape(-1, heads.shape[-1]), repeated).reshape(total.shape)
         return total, are_trees & (total > -torch.inf)
-
-    def _require_sums(self, log_z: Tensor) -> None:
-        """Raise as ``require`` does if a log partition ``(B,)`` is -inf."""
-        if self.validate:
-            self.require(log_z > -torch.inf)
 
     def _require_heads(self, heads: Tensor) -> None:
         """Raise as ``require`` does if one of the heads ``(B, n+1)`` is missing that each item's first word has."""
@@ -444,21 +364,7 @@ def sum_of_terms(terms: Sequence[Tensor]) -> Tensor:
     return reduce(torch.add, (part.sum(-1) for part in terms))
 
 
-def with_values(numbers: Tensor, values: Tensor) -> Tensor:
-    """Return other values, the same up to rounding, with the numbers' graph."""
-    change = (values - numbers).detach()
-    return numbers + torch.where(change.isfinite(), change, 0.0)
-
-
-def terms_cancel(terms: Sequence[Tensor], log_probs: Tensor) -> Tensor:
-    """Tell which log probabilities ``(S, B)`` are small differences of sums of large terms ``(S, B, W)``."""
-    sizes = sum_of_terms([part.detach().abs() for part in terms])
-    return sizes > LARGE_SCORE * log_probs.detach().abs().clamp_min(1.0)
-
-
-def _flat(scores: Tensor, may_be_short: bool, axes: int, validate: bool) -> Tensor:
+def _flat(scores: Tensor, may_be_short: bool, axes: int) -> Tensor:
     """Reshape scores of ``axes`` batch dimensions to ``(B, ...)``: float64, or float32 where they may be."""
     flat = scores.to(kernel_dtype(scores.dtype) if may_be_short else torch.float64)
-    if axes != 1:
-        flat = flat.reshape(-1, *flat.shape[axes:])
-    return flat if validate else summable(flat, scores)
+    return flat if axes == 1 else flat.reshape(-1, *flat.shape[axes:])

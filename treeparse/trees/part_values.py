@@ -12,7 +12,7 @@ from torch import Size, Tensor
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.trees.checks import BROADCASTING, check_device, fits
-from treeparse.trees.operators.look_ups import gather
+from treeparse.trees.look_ups import gather
 
 
 class DenseValues:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treeparse.trees.operators.look_ups import gather, rows_at
+from treeparse.trees.look_ups import gather, rows_at
 
 
 class PartKind(ABC):
@@ -98,24 +98,14 @@ class Parts(tuple[Tensor, ...]):
         """Set the score of all allowed parts to 0, so that all trees of the support have equal scores."""
         return self.power(0.0)
 
-    def expected(self, marginals: "Parts") -> tuple[Tensor, Tensor]:
-        """Return expected scores ``(B,)`` and, as constants, expected absolute ones.
+    @property
+    def requires_grad(self) -> bool:
+        """Whether some values have a gradient."""
+        return any([part.requires_grad for part in self])
 
-        Scores of arcs are at most 0, as ``shifted`` leaves them. The marginals are of these kinds, or of more; parts of
-        marginal 0 count 0.
-        """
-        arcs, *others = (_terms(*each) for each in zip(self, marginals, strict=False))
-        total = _sum_of_items(arcs)
-        size = -total.detach()
-        for each in others:
-            total, size = total + _sum_of_items(each), size + _sum_of_items(each.detach().abs())
-        return total, size
-
-    @torch.no_grad()
-    def largest(self) -> Tensor:
-        """Return the largest magnitude of a finite score of each item ``(B,)``."""
-        finite = [torch.where(part.abs() < torch.inf, part.abs(), 0.0).flatten(1).amax(1) for part in self]
-        return reduce(torch.maximum, finite)
+    def expected(self, marginals: "Parts") -> Tensor:
+        """Return expected scores ``(B,)``; the marginals are of these kinds, or of more; at marginal 0 they count 0."""
+        return reduce(torch.add, (_sum_of_items(_terms(*each)) for each in zip(self, marginals, strict=False)))
 
     def total(self) -> Tensor:
         """Sum the values of each item ``(B,)``."""

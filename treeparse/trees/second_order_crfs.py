@@ -21,7 +21,7 @@ class SiblingCRF(TreeCRF):
     tree take O(n^3) on the CPU and are right for small and large scores.
 
     Args:
-        scores: ``(*batch, n+1, n+1)`` log weights of arcs ``[head, dependent]``, -inf or from -1e12 to 1e12.
+        scores: ``(*batch, n+1, n+1)`` log weights of arcs ``[head, dependent]``, -inf or from -1e6 to 1e6.
         siblings: ``(*batch, n+1, n+1, n+1)`` log weights ``[head, dependent, sibling]``, likewise. Entries whose
             sibling is neither between head and dependent nor the head are ignored, whatever they hold. Of 16 or 32
             bits, they are read without a copy, which is fastest.

@@ -57,15 +57,15 @@ def _learn(trees: Any) -> None:
 
 def _multiply(p: Any) -> None:
     """Differentiate the marginals of a distribution, in the precision of its scores."""
-    p.flat.sums_as_given.hessian_vector_products([part.unsqueeze(0) for part in p.flat.given])
+    flat = p.flat
+    flat.family.hessian_vector_product(flat.given, flat.lengths, flat.given)
 
 
 def _sum_in_logs(p: Any) -> None:
-    """Compute what sums of large scores need: log partitions, products, an entropy and a cross-entropy."""
-    flat, items = p.flat, p.flat.lengths.new_zeros(1)
-    flat.family.products_in_logs(flat.parts, flat.lengths, flat.parts)
-    for other in (p, p.with_scores(p.scores + 1)):
-        flat.sums.code_lengths(other.flat.sums, items)
+    """Compute the sums and products of scores whose weights underflow."""
+    large = p.with_scores(p.parts.map(lambda part: part.uniform_(-2e3, 2e3)))
+    large.log_prob(large.mode)
+    _multiply(large)
 
 
 # The calls that need kernels.

@@ -15,18 +15,18 @@ from treeparse.kernels.arrays import FloatArray, IntArray
 
 def floats(tensor: Tensor) -> FloatArray:
     """Convert a tensor to a float64 array, without a graph."""
-    return _as_array(tensor, torch.float64)
+    return as_array(tensor, torch.float64)
 
 
 def integers(tensor: Tensor) -> IntArray:
     """Convert a tensor to an int64 array."""
-    return _as_array(tensor, torch.int64)
+    return as_array(tensor, torch.int64)
 
 
-def _as_array(tensor: Tensor, dtype: torch.dtype | None = None) -> Any:
+def as_array(tensor: Tensor, dtype: torch.dtype | None = None) -> Any:
     """Convert a tensor to an array, by default of float64 or int64, whichever is its kind; float32 stays."""
     if dtype is None:
-        dtype = torch.int64 if not tensor.is_floating_point() else kernel_dtype(tensor.dtype)
+        dtype = kernel_dtype(tensor.dtype) if tensor.is_floating_point() else torch.int64
     tensor = tensor.detach()
     # The test takes less time than a conversion that changes nothing.
     if tensor.dtype is not dtype or not tensor.is_cpu or not tensor.is_contiguous():
@@ -44,17 +44,17 @@ def run(kernel: Callable[..., Any], first: Tensor, *others: Any, **options: Any)
 
     The first argument becomes float64 or int64; further scores that are float32 stay so.
     """
-    arguments = [floats(first) if first.is_floating_point() else integers(first)]
-    arguments += [_as_array(value) if isinstance(value, Tensor) else value for value in others]
-    return tensors(kernel(*arguments, **options, threads=torch.get_num_threads()), first.device)
+    arrays = [as_array(value) if isinstance(value, Tensor) else value for value in others]
+    first_array = as_array(first, torch.float64 if first.is_floating_point() else torch.int64)
+    return tensors(kernel(first_array, *arrays, **options, threads=torch.get_num_threads()), first.device)
 
 
 def tensors(arrays: Any, device: torch.device) -> Any:
     """Convert an array, or each array of a tuple, to a tensor of a device."""
-    if isinstance(arrays, tuple):
-        return tuple([tensors(array, device) for array in arrays])
-    tensor = torch.from_numpy(arrays)
-    return tensor if device.type == "cpu" else tensor.to(device)
+    results = tuple(map(torch.from_numpy, arrays if isinstance(arrays, tuple) else (arrays,)))
+    if device.type != "cpu":
+        results = tuple([result.to(device) for result in results])
+    return results if isinstance(arrays, tuple) else results[0]
 
 
 def seed_bits(seeds: Tensor) -> np.ndarray:

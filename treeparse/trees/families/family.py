@@ -81,9 +81,7 @@ class Family(ABC):
         name: what error messages call these trees.
         kinds: the kinds of part besides arcs.
         has_sums: whether log partition and marginals are computed; without them both raise, as a search alone is.
-        saves_for_hessian: whether ``sums_saved_for_hessian`` may save ``hessian_vector_product`` work.
-        works_in_logs: whether there are ``sums_in_logs``, ``products_in_logs`` and ``code_lengths``.
-        rounds_large_scores: whether other sums of large scores lose digits, so that these must be found.
+        option: what tells the family from others of its name, for operators; "" for nothing.
     """
 
     single_root: bool
@@ -91,13 +89,14 @@ class Family(ABC):
     name: ClassVar[str]
     kinds: ClassVar[tuple[PartKind, ...]] = ()
     has_sums: ClassVar[bool] = True
-    saves_for_hessian: ClassVar[bool] = False
-    works_in_logs: ClassVar[bool] = False
-    rounds_large_scores: ClassVar[bool] = False
+
+    @property
+    def option(self) -> str:
+        return ""
 
     @abstractmethod
-    def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        """Return the log partition ``(B,)`` and the probability of every part; -inf and 0 where there is no tree."""
+    def sums(self, parts: Tensors, lengths: Tensor) -> Tensors:
+        """Return the log partition ``(B,)`` and the probabilities of each kind of part; -inf and 0 without a tree."""
 
     @abstractmethod
     def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
@@ -116,53 +115,15 @@ class Family(ABC):
 
     def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
         """Return the log of the summed weight of all trees ``(B,)``; -inf where there is none."""
-        return self.log_partition_and_marginals(parts, lengths)[0]
+        return self.sums(parts, lengths)[0]
 
-    def sums_saved_for_hessian(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors, Any]:
-        """Return log partition, marginals, and a state that spares ``hessian_vector_product`` work, or None."""
-        return *self.log_partition_and_marginals(parts, lengths), None
-
-    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, saved: Any = None) -> Tensors:
-        """Multiply the Hessian of the log partition by vectors: the derivative of the marginals along them.
-
-        ``saved`` is the state of ``sums_saved_for_hessian`` for the same parts, or for their first items, where parts
-        repeat these items in turn.
-        """
+    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors) -> Tensors:
+        """Multiply the Hessian of the log partition by vectors: the derivative of the marginals along them."""
         raise self._lacking(Family.hessian_vector_product, "Derivatives of marginals, entropies, and covariances")
 
     def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
         """Return the log probability of every part, right to relative accuracy and exact about -inf."""
         raise self._lacking(Family.log_marginals, "Log marginals, and exact tests of what a distribution allows,")
-
-    def sums_in_logs(self, parts: Tensors, lengths: Tensor, remainders: Tensor | None = None) -> tuple[Tensor, Tensors]:
-        """Do ``log_partition_and_marginals``, more slowly, and right for scores of any size.
-
-        ``remainders`` ``(B, n+1, n+1)`` are what rounding took from the scores of arcs.
-        """
-        raise self._lacking(Family.sums_in_logs, "Sums in logs")
-
-    def products_in_logs(
-        self, parts: Tensors, lengths: Tensor, vectors: Tensors, remainders: Tensor | None = None
-    ) -> Tensors:
-        """Do ``hessian_vector_product``, more slowly, and right for scores of any size."""
-        raise self._lacking(Family.products_in_logs, "Products in logs")
-
-    def code_lengths(
-        self,
-        parts: Tensors,
-        others: Tensors,
-        lengths: Tensor,
-        *,
-        remainders: Tensor | None = None,
-        other_remainders: Tensor | None = None,
-        values: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensors]:
-        """Return ``-E_p[log q]`` ``(B,)``, p's marginals of arcs, and the derivatives in the scores of p.
-
-        Right for scores of any size. The scores of p are ``parts``, those of q ``others``. Trees that q forbids add 0.
-        ``values`` are finite code lengths that arcs have of their own ``(B, n+1, n+1)``.
-        """
-        raise self._lacking(Family.code_lengths, "Code lengths carried through the sums")
 
     def k_best(self, parts: Tensors, lengths: Tensor) -> KBest:
         """Return the lazy list of the best trees, in CPU memory."""

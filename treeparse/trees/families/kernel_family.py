@@ -40,24 +40,12 @@ class KernelFunctions(NamedTuple):
     sample: Callable[..., Any]  # of seeds ``(B,)`` and the number of trees too
 
 
-class LogKernels(NamedTuple):
-    """Kernels on the CPU whose results are right for scores of any size, with the arguments of ``KernelFunctions``.
-
-    Code lengths take the scores of p's parts and of q's as two tuples. All take remainders of arcs' scores, too.
-    """
-
-    log_partition_and_marginals: Callable[..., Any]
-    hessian_vector_product: Callable[..., Any]
-    code_lengths: Callable[..., Any]
-
-
 @dataclass(frozen=True)
 class KernelFamily(Family):
     """Trees by functions of their own, here compiled kernels on the CPU; other tensors are copied there and back.
 
     Attributes:
         functions: the functions that compute values; here compiled kernels.
-        in_logs: the kernels for scores of any size, if ``works_in_logs``.
         drawing: the ``DrawKernels``, which take the options ``single_root`` and ``threads`` too.
         list_of_best: the lazy list of the best trees.
         reach: as for ``sample_by_beam``.
@@ -65,7 +53,6 @@ class KernelFamily(Family):
 
     single_root: bool
     functions: ClassVar[KernelFunctions]
-    in_logs: ClassVar[LogKernels]
     drawing: ClassVar[tuple[Callable[..., Any], ...]]
     list_of_best: ClassVar[Callable[..., KBest]]
 
@@ -80,39 +67,14 @@ class KernelFamily(Family):
     def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return self.call(self.functions.log_partition, *parts, lengths)
 
-    def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        log_z, *marginals = self.call(self.functions.log_partition_and_marginals, *parts, lengths)
-        return log_z, tuple(marginals)
+    def sums(self, parts: Tensors, lengths: Tensor) -> Tensors:
+        return self.call(self.functions.log_partition_and_marginals, *parts, lengths)
 
-    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, saved: Any = None) -> Tensors:
-        options = {} if saved is None else {"eliminated": saved}
-        return _as_tuple(self.call(self.functions.hessian_vector_product, *parts, lengths, *vectors, **options))
+    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors) -> Tensors:
+        return _as_tuple(self.call(self.functions.hessian_vector_product, *parts, lengths, *vectors))
 
     def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
         return _as_tuple(self.call(self.functions.log_marginals, *parts, lengths))
-
-    def sums_in_logs(self, parts: Tensors, lengths: Tensor, remainders: Tensor | None = None) -> tuple[Tensor, Tensors]:
-        options = self._log_options(remainders=remainders)
-        log_z, *marginals = run(self.in_logs.log_partition_and_marginals, *parts, lengths, **options)
-        return log_z, tuple(marginals)
-
-    def products_in_logs(
-        self, parts: Tensors, lengths: Tensor, vectors: Tensors, remainders: Tensor | None = None
-    ) -> Tensors:
-        options = self._log_options(remainders=remainders)
-        return _as_tuple(run(self.in_logs.hessian_vector_product, *parts, lengths, *vectors, **options))
-
-    def code_lengths(
-        self, parts: Tensors, others: Tensors, lengths: Tensor, **more: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensors]:
-        p, q = (tuple(map(floats, each)) for each in (parts, others))
-        options = {**self._log_options(**more), "threads": torch.get_num_threads()}
-        codes, marginals, *derivatives = self.in_logs.code_lengths(p, q, integers(lengths), **options)
-        return *tensors((codes, marginals), lengths.device), tensors(tuple(derivatives), lengths.device)
-
-    def _log_options(self, **more: Tensor | None) -> dict[str, Any]:
-        arrays = {name: floats(tensor) for name, tensor in more.items() if tensor is not None}
-        return {"single_root": self.single_root, **arrays}
 
     def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return self.call(self.functions.best_trees, *parts, lengths)

@@ -22,7 +22,6 @@ class _OnCuda(KernelFamily):
     """``call`` for functions that launch CUDA kernels."""
 
     launcher: Launcher
-    rounds_large_scores: ClassVar[bool] = True
 
     def call(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         device = arguments[0].device
@@ -39,7 +38,6 @@ def _sample(*arguments: Any, method: Method | None = None, **options: Any) -> Te
 class NonprojectiveOnCuda(_OnCuda, Nonprojective):
     """All dependency trees, crossing arcs included; different trees by the beam unless a method is named."""
 
-    saves_for_hessian: ClassVar[bool] = False
     functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=nonprojective.log_partition,
         log_partition_and_marginals=nonprojective.log_partition_and_marginals,

@@ -13,20 +13,12 @@ from treeparse.kernels.lists.projective import ProjectiveKBest
 from treeparse.kernels.samples import projective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
-from treeparse.kernels.sums.in_logs import code_lengths_of_spans, spans
 from treeparse.trees.families.family import KBest
-from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions, LogKernels
+from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 
 
 def _sample(scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int, **options: Any) -> IntArray:
     return sampling.sample_trees(scores, lengths, seeds.view(np.uint64), count, **options)
-
-
-IN_SPANS = LogKernels(
-    log_partition_and_marginals=spans.log_partition_and_marginals,
-    hessian_vector_product=spans.hessian_vector_product,
-    code_lengths=code_lengths_of_spans.code_lengths,
-)
 
 
 @dataclass(frozen=True)
@@ -35,8 +27,6 @@ class Projective(KernelFamily):
 
     crossing: ClassVar[bool] = False
     name: ClassVar[str] = "projective"
-    works_in_logs: ClassVar[bool] = True
-    in_logs: ClassVar[LogKernels] = IN_SPANS
     functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=inside_outside.log_partition,
         log_partition_and_marginals=inside_outside.log_partition_and_marginals,

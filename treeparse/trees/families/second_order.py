@@ -21,9 +21,8 @@ from treeparse.kernels.sums import grandparents as sums_with_grandparents
 from treeparse.kernels.sums import siblings as sums_with_siblings
 from treeparse.trees.families.arrays import integers, run
 from treeparse.trees.families.family import Family, KBest, Tensors
-from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions, LogKernels
+from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 from treeparse.trees.families.part_kinds import GRANDPARENTS, SIBLINGS
-from treeparse.trees.families.projective import IN_SPANS
 from treeparse.trees.parts import PartKind
 
 _draw_distinct = partial(without_replacement.sample_distinct_trees, projective=True)
@@ -42,11 +41,9 @@ def _list(arcs: FloatArray, *others: Any, single_root: bool) -> KBest:
 
 
 class _ProjectiveParts(KernelFamily):
-    """What both share: kernels in logs, and those of best trees that read the other parts of chosen items in place."""
+    """What both share: kernels of best trees read the other parts of chosen items in place."""
 
     crossing: ClassVar[bool] = False
-    works_in_logs: ClassVar[bool] = True
-    in_logs: ClassVar[LogKernels] = IN_SPANS
 
     def best_trees_of_items(self, arcs: Tensor, others: Tensors, lengths: Tensor, items: Tensor) -> Tensor:
         return self.call(self.functions.best_trees, arcs, *others, lengths, items=integers(items))
@@ -107,7 +104,11 @@ class NonprojectiveSiblings(Family):
     name: ClassVar[str] = "nonprojective sibling"
     kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
 
-    def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
+    @property
+    def option(self) -> str:
+        return "" if self.limit is None else str(self.limit)
+
+    def sums(self, parts: Tensors, lengths: Tensor) -> Tensors:
         raise TreeparseError(
             "Sums over nonprojective sibling trees are NP-hard, so that they have neither log partition nor "
             "probabilities, marginals or entropies. Take SiblingCRF (model.trees: siblings), whose trees have no "

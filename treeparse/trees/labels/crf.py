@@ -19,12 +19,13 @@ from treeparse.trees.checks import (
     check_label_scores,
     check_trees,
     check_whole_trees,
+    clamped,
     labeled_tree,
 )
 from treeparse.trees.crf import TreeCRF, arcs_in_notebook
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
-from treeparse.trees.flat import sum_of_terms, terms_cancel, with_values
+from treeparse.trees.flat import sum_of_terms
 from treeparse.trees.labels import sources, sums
 from treeparse.trees.labels.best import BestLabeled
 from treeparse.trees.labels.flat import FlatLabeledTrees
@@ -37,13 +38,12 @@ from treeparse.trees.labels.trees import (
     LabeledTree,
     TreeMarginals,
 )
-from treeparse.trees.operators.look_ups import gather, rows_at
+from treeparse.trees.look_ups import gather, rows_at
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import named
 from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF
-from treeparse.trees.sums import are_large
 from treeparse.trees.tree_kinds import DISTRIBUTIONS
 from treeparse.trees.tree_lists import growing_indices, pad_lists, sort_by_score
 
@@ -60,7 +60,7 @@ class LabeledCRF(TreeDistribution):
         base: the distribution over trees, with the scores of arcs and the lengths.
         label_scores: ``(*batch, n+1, n+1, L)`` log weights, ``[..., head, dependent, label]``, added to the arc's
             score; or a ``treeparse.trees.LabelSource``, which scores slices and chosen arcs, so that not all label
-            scores are in memory at once. -inf forbids a label; finite scores lie between -1e12 and 1e12. Entries that
+            scores are in memory at once. -inf forbids a label; finite scores lie between -1e6 and 1e6. Entries that
             are no arc are ignored.
         validate_args: as for the base, whose setting None takes.
 
@@ -84,12 +84,20 @@ class LabeledCRF(TreeDistribution):
             validate = False
         super().__init__(base.batch_shape, base.event_shape, validate_args=validate)
         check_label_scores(label_scores, base.scores, base.lengths, values=validate)
+        if isinstance(label_scores, Tensor) and not validate:
+            self.label_scores = clamped(label_scores)
 
-    def _with(self, base: TreeCRF, label_scores: Tensor | LabelSource) -> Self:
+    def _with(self, base: TreeCRF, label_scores: Tensor | LabelSource, *, validate_args: bool | None = None) -> Self:
         """Replace the base and the label scores, without a check."""
-        result = type(self)(base, label_scores, validate_args=False)
-        result._validate_args = self._validate_args
-        return result
+        return self._replaced(
+            base=base,
+            label_scores=label_scores,
+            scores=base.scores,
+            lengths=base.lengths,
+            _batch_shape=base.batch_shape,
+            _event_shape=base.event_shape,
+            _validate_args=self._validate_args if validate_args is None else validate_args,
+        )
 
     @property
     def kind_of_trees(self) -> str:
@@ -118,23 +126,17 @@ class LabeledCRF(TreeDistribution):
     @torch.enable_grad()
     def labels(self) -> FlatLabels:
         """The label scores of the flat batch."""
-        scores = self.label_scores
-        source = LabelTensor(scores) if isinstance(scores, Tensor) else scores
-        flat = self.base.flat
-        return FlatLabels(source, flat.is_arc & (flat.arcs > -torch.inf), may_read=flat.may_read)
+        scores, flat = self.label_scores, self.base.flat
+        if isinstance(scores, Tensor):
+            scores = LabelTensor(scores)
+        return FlatLabels(scores, flat.is_arc & (flat.arcs > -torch.inf))
 
     @cached_property
     @torch.enable_grad()
     def arcs(self) -> TreeCRF:
         """The distribution of the trees without their labels; float64."""
-        of_arcs, of_labels = self.base.flat.arcs, self.labels.log_sums
-        scores = of_arcs + of_labels
-        result = self.base.with_scores(scores.reshape(self.scores.shape), validate_args=self._validate_args)
-        flat = result.flat
-        can_use = flat.may_read and flat.family.works_in_logs
-        if can_use and (self.labels.remainders is not None or are_large(of_arcs)):
-            flat.remainders = sums.remainders_of_sum(of_arcs, of_labels, self.labels.remainders)
-        return result
+        scores = self.base.flat.arcs + self.labels.log_sums
+        return self.base.with_scores(scores.reshape(self.scores.shape), validate_args=self._validate_args)
 
     @cached_property
     def flat(self) -> FlatLabeledTrees:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -226,11 +228,8 @@ class LabeledCRF(TreeDistribution):
                 f"The decoder {decoder!r} searches among trees that score arcs alone, but {self.base.family.name} "
                 f"trees score {named(self.base.family.kinds)}: use the decoder 'best', 'arcs_first' or 'minimum_risk'."
             )
-        validate = self.base.flat.validate
-        base = DISTRIBUTIONS[decoder](
-            self.base.scores, self.lengths, single_root=self.base.single_root, validate_args=validate
-        )
-        return LabeledCRF(base, self.label_scores)
+        base = DISTRIBUTIONS[decoder](self.scores, self.lengths, single_root=self.base.single_root, validate_args=False)
+        return self._with(base.with_scores(self.scores, validate_args=self.base.flat.validate), self.label_scores)
 
     def topk(self, k: int) -> BestLabeledTrees:
         """Return the k best labelled trees: heads and labels ``(*batch, k, n+1)``, unnormalised scores ``(*batch, k)``.
@@ -306,13 +305,6 @@ class LabeledCRF(TreeDistribution):
         heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
         terms, possible = self._checked_terms(heads, labels)
         log_probs = sum_of_terms(terms) - self.flat.log_partition.reshape(-1)
-        arcs = self.arcs.flat
-        if arcs.may_cancel:
-            cancel = possible & terms_cancel(terms, log_probs)
-            if bool(cancel.any()):
-                trees, ids = map(self.base.flat.samples_of, (heads, labels))
-                others = arcs.log_probs_of(trees)[0] + self.labels.log_probs_of_trees(trees, ids)
-                log_probs = with_values(log_probs, torch.where(cancel, others, log_probs))
         return self._round(torch.where(possible, log_probs, -torch.inf).reshape(heads.shape[:-1]))
 
     def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
@@ -502,9 +494,8 @@ class LabeledCRF(TreeDistribution):
     def of_items(self, items: Tensor) -> Self:
         """Select items ``(I,)`` of a flat batch, in order; in the result, an item without a tree is no error."""
         items = self._positions(items)
-        result = self._with(self.base.of_items(items), sources.LabelsOfItems(self.labels.source, items))
-        result._validate_args = False
-        return result
+        labels = sources.LabelsOfItems(self.labels.source, items)
+        return self._with(self.base.of_items(items), labels, validate_args=False)
 
     def relabelled(self, indices: Sequence[int]) -> Self:
         """Reorder the labels by the index here of each new label: -1 makes a new label that is forbidden.
@@ -523,14 +514,12 @@ class LabeledCRF(TreeDistribution):
         """Raise all probabilities to the power ``1 / temperature`` and normalise them; float64.
 
         Raises:
-            TreeparseError: unless the temperature is above 0 and, with validated arguments, scores stay in range.
+            TreeparseError: unless the temperature is above 0.
         """
         base = self.base.tempered(temperature)
         if not isinstance(self.label_scores, Tensor):
             return self._with(base, sources.LabelsScaled(self.label_scores, 1 / temperature))
-        scores = self.label_scores.double() / temperature
-        check_label_scores(scores, base.scores, base.lengths, values=bool(self._validate_args))
-        return self._with(base, scores)
+        return self._with(base, self.label_scores.double() / temperature)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """Add leading batch dimensions; memory is shared."""

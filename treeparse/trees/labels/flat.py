@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from treeparse.kernels.weights import LARGE_SCORE
 from treeparse.lazy import cached_property
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums
@@ -42,30 +41,20 @@ class FlatLabeledTrees:
     def entropy(self) -> Tensor:
         """Entropy ``(*batch,)``: of the arcs, and of the labels given the arcs."""
         arcs = self.arcs.entropy
-        return arcs + self.arcs.unflat(sums.expected(sums.entropy, self.arcs.marginals, [self.labels.source])[0])
+        return arcs + self.arcs.unflat(sums.expected(sums.entropy, self.arcs.marginals, [self.labels.source]))
 
     def cross_entropy(self, q: "FlatLabeledTrees") -> Tensor:
         """Return ``-E_p[log q]`` ``(*batch,)``; +inf where q forbids a tree of p."""
         sources = [self.labels.source, q.labels.source]
-        labels, sizes = sums.expected(sums.code_length, self.arcs.marginals, sources)
+        labels = sums.expected(sums.code_length, self.arcs.marginals, sources)
         value = self.arcs.cross_entropy(q.arcs) + self.arcs.unflat(labels)
-        if self.arcs.may_read and self.arcs.family.works_in_logs and bool((sizes > LARGE_SCORE).any()):
-            value = self._with_code_lengths(value, q, (sizes > LARGE_SCORE).nonzero().flatten())
         forbids_label = self.arcs.allows_some(self.labels.forbidden_by(q.labels))
         return torch.where(self.arcs.unflat(forbids_label), torch.inf, value)
-
-    def _with_code_lengths(self, value: Tensor, q: "FlatLabeledTrees", items: Tensor) -> Tensor:
-        """Replace the cross-entropies of items, of which marginals times labels' code lengths are not right enough."""
-        both = self.arcs.is_arc & (self.arcs.arcs > -torch.inf) & (q.arcs.arcs > -torch.inf)
-        sources = [each.labels.source.of_items(items) for each in (self, q)]
-        labels = torch.where(both[items], sums.by_heads(sums.code_length, both[items], sources), 0.0)
-        codes = self.arcs.sums.code_lengths(q.arcs.sums, items, labels)
-        return value.reshape(-1).index_copy(0, items, codes).reshape(value.shape)
 
     def expected_gradient(self) -> Tensor:
         """Return the trace of the covariance of labelled arcs ``(*batch,)``: trees differ in an arc or in its label."""
         arcs, marginals = self.arcs.expected_gradient(), self.arcs.marginals
-        return arcs + self.arcs.unflat(sums.expected(sums.difference, marginals.square(), [self.labels.source])[0])
+        return arcs + self.arcs.unflat(sums.expected(sums.difference, marginals.square(), [self.labels.source]))
 
     def log_power_sum(self, order: float) -> Tensor:
         """Return the log of the sum over labelled trees of their probability to a power ``(*batch,)``."""

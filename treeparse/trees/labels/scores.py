@@ -5,14 +5,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from treeparse.batch import is_plain, readable_without_sync
+from treeparse.batch import readable_without_sync
 from treeparse.lazy import cached_property
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.labels.trees import TreeMarginals
-from treeparse.trees.operators.look_ups import gather
+from treeparse.trees.look_ups import gather
 from treeparse.trees.randomness import uniforms
-from treeparse.trees.sums import are_large
 
 SALT = 0x6C6162656C73  # gives the draws of labels another stream than the draws of trees
 
@@ -23,14 +22,13 @@ class FlatLabels:
     Args:
         source: the scores; entries that are no arc are ignored.
         is_arc: which arcs may be in a tree, ``(B, n+1, n+1)`` bool.
-        may_read: whether scores may be read to find large ones; on the CPU they always are.
     """
 
     source: LabelSource
     is_arc: Tensor
 
-    def __init__(self, source: LabelSource, is_arc: Tensor, *, may_read: bool = False) -> None:
-        self.source, self.is_arc, self.may_read = source, is_arc, may_read or readable_without_sync(is_arc)
+    def __init__(self, source: LabelSource, is_arc: Tensor) -> None:
+        self.source, self.is_arc = source, is_arc
         self.count: int = source.shape[-1]
 
     @property
@@ -47,14 +45,6 @@ class FlatLabels:
         """Log of the summed weight of every arc's labels ``(B, n+1, n+1)``."""
         from_source = self.source.log_sums(self.is_arc)
         return self.reduce(sums.log_sum) if from_source is None else from_source
-
-    @cached_property
-    def remainders(self) -> Tensor | None:
-        """What rounding takes from large ``log_sums``, constants ``(B, n+1, n+1)``; None if there are none to read."""
-        if not (self.may_read and is_plain(self.log_sums)) or not are_large(self.log_sums):
-            return None
-        lost = self.reduce(sums.log_sum_remainder)
-        return torch.where(self.log_sums > -torch.inf, lost, 0.0).detach()
 
     def best(self) -> Tensor:
         """The score of every arc's best label ``(B, n+1, n+1)``, a constant."""
@@ -84,8 +74,6 @@ class FlatLabels:
     def log_probs_of_arcs(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return the log probability ``(S, B, n+1)`` of each word's label given its arc; 0 without a head."""
         values = self.of_labeled_trees(heads, labels) - self._at_heads(self.log_sums, heads)
-        if self.remainders is not None:
-            values = values - self._at_heads(self.remainders, heads)
         return torch.where(heads >= 0, values, 0.0)
 
     def _at_heads(self, values: Tensor, heads: Tensor) -> Tensor:
@@ -122,7 +110,7 @@ class FlatLabels:
         """Select the scores of items ``(I,)``, in order."""
         if len(items) == len(self.is_arc):
             return self
-        return FlatLabels(self.source.of_items(items), self.is_arc[items], may_read=self.may_read)
+        return FlatLabels(self.source.of_items(items), self.is_arc[items])
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         """Return the scores of arcs ``(A, L)``."""

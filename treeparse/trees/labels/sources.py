@@ -8,7 +8,7 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.batch import readable_without_sync
-from treeparse.trees.operators.look_ups import gather, rows_at
+from treeparse.trees.look_ups import gather, rows_at
 
 FLOAT64 = torch.finfo(torch.float64).eps
 

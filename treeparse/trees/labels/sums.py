@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from treeparse.batch import is_plain, readable_without_sync
 from treeparse.trees.labels.sources import LabelSource
-from treeparse.trees.operators.look_ups import rows_at
+from treeparse.trees.look_ups import rows_at
 
 SLICE = 2**20  # numbers in a slice: 8 MB of float64
 DENSE = 2**23  # numbers in a slice on devices, and where few numbers are read: a usual batch is one slice
@@ -74,10 +74,8 @@ def _of_slices(function: Callable[[int, int], Tensor], nodes: int, step: int, di
         yield checkpoint(function, *part, **options) if differentiable else function(*part)  # pyright: ignore
 
 
-def expected(
-    function: Callable[..., Tensor], marginals: Tensor, scores: Sequence[LabelSource]
-) -> tuple[Tensor, Tensor]:
-    """Return expected sums ``(B,)`` of a function of an arc's label scores, and its sums over all arcs that count.
+def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequence[LabelSource]) -> Tensor:
+    """Return expected sums ``(B,)`` of a function of an arc's label scores.
 
     Arcs whose marginal is at most the resolution of the scores divided by ``n+1`` are left out, because together they
     weigh less than a rounding error; for a trained parser these are most arcs. On a device, the labels of all arcs are
@@ -96,37 +94,21 @@ def expected(
         if not readable_without_sync(marginals):
             part = counting[:, first:last]
             values = function(*(real_scores(part, source.from_heads(first, last)) for source in scores))
-            weighted = torch.where(part, marginals[:, first:last] * values, 0.0).sum((1, 2))
-            return torch.stack([weighted, torch.where(part, values.detach(), 0.0).sum((1, 2))])
+            return torch.where(part, marginals[:, first:last] * values, 0.0).sum((1, 2))
         item, head, dependent = counting[:, first:last].nonzero(as_tuple=True)
         head = head + first
         values = function(*(source.among(first, last, item, head, dependent) for source in scores))
         weighted = rows_at(marginals, item, head, dependent) * values.double()
-        return marginals.new_zeros(2, batch).index_add(1, item, torch.stack([weighted, values.detach().double()]))
+        return marginals.new_zeros(batch).index_add(0, item, weighted)
 
     widest = max(batch * nodes * source.shape[-1] for source in scores)
     differentiable = marginals.requires_grad or any(source.requires_grad for source in scores)
-    total = torch.stack([*_of_slices(of_slice, nodes, DENSE // max(widest, 1), differentiable)]).sum(0)
-    return total[0], total[1].detach()
+    return torch.stack([*_of_slices(of_slice, nodes, DENSE // max(widest, 1), differentiable)]).sum(0)
 
 
 def real_scores(arcs: Tensor, scores: Tensor) -> Tensor:
     """Convert label scores to float64, with 0 at entries that are no arc, whatever they hold."""
     return torch.where(arcs.unsqueeze(-1), scores, 0.0).to(torch.float64)
-
-
-class _LogSum(torch.autograd.Function):
-    """``logsumexp``, whose own derivative is wrong for large scores: it takes the exponential of a difference."""
-
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor) -> Tensor:
-        ctx.save_for_backward(scores)
-        return scores.logsumexp(-1)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        (scores,) = ctx.saved_tensors
-        return gradient.unsqueeze(-1) * scores.softmax(-1)
 
 
 def log_sum(scores: Tensor) -> Tensor:
@@ -136,26 +118,7 @@ def log_sum(scores: Tensor) -> Tensor:
     """
     allowed = (scores > -torch.inf).any(-1)
     finite = torch.where(allowed.unsqueeze(-1), scores, 0.0)
-    total = _LogSum.apply(finite) if is_plain(finite) else finite.logsumexp(-1)
-    return torch.where(allowed, total, -torch.inf)
-
-
-def log_sum_remainder(scores: Tensor) -> Tensor:
-    """Return what the rounding of ``log_sum`` takes from large scores, a constant: ``(..., L) -> (...)``."""
-    scores = scores.detach()
-    top = scores.amax(-1)
-    top = torch.where(top > -torch.inf, top, 0.0)
-    log_weight = (scores - top.unsqueeze(-1)).exp().sum(-1).log()
-    return torch.where(log_weight > -torch.inf, (top - log_sum(scores)) + log_weight, 0.0)
-
-
-def remainders_of_sum(of_arcs: Tensor, of_labels: Tensor, lost: Tensor | None) -> Tensor:
-    """Return what rounding takes from a sum of log weights, and what it took from the second one: constants."""
-    x, y = of_arcs.detach(), of_labels.detach()
-    total = x + y
-    part = total - x
-    remainders = (x - (total - part)) + (y - part)
-    return torch.where(total.abs() < torch.inf, remainders if lost is None else remainders + lost, 0.0)
+    return torch.where(allowed, finite.logsumexp(-1), -torch.inf)
 
 
 def log_probs(scores: Tensor) -> Tensor:
