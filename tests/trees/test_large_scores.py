@@ -41,7 +41,7 @@ def scores_of(kind: str, shape: Sequence[int], scale: float, seed: int) -> Tenso
     elif kind == "alternating":
         result = np.where(np.indices(shape).sum(0) % 2 == 0, scale, -scale)
     elif kind == "close":
-        result = scale * (1 - 1e-9) + stream.normal(size=shape)
+        result = scale * (1 - 1e-5) + stream.normal(size=shape)
     elif kind == "far":
         result = stream.uniform(-scale, scale, size=shape)
     elif kind == "pairs":  # of words that prefer each other, far from the root

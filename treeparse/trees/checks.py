@@ -232,8 +232,8 @@ def clamped(scores: Tensor) -> Tensor:
     """Clamp scores that are not checked to ``MAX_SCORE``; -inf stays, and NaN becomes -inf."""
     if readable_without_sync(scores) and not _may_be_unusable(scores.detach()):
         return scores
-    most = min(MAX_SCORE, torch.finfo(scores.dtype).max)
-    return torch.where(scores > -torch.inf, scores.clamp(-most, most), -torch.inf)
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))  # shorter dtypes have no such number
+    return torch.where(scores > -torch.inf, scores.clamp(-MAX_SCORE, MAX_SCORE), -torch.inf)
 
 
 def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengths: Tensor, *, values: bool) -> None:

@@ -101,7 +101,8 @@ class FlatTrees:
     def log_partition(self) -> Tensor:
         """Log partition ``(*batch,)``, unrounded, because losses are small differences of large sums."""
         if torch.compiler.is_compiling():
-            result = OPERATORS.log_partition(self.given, self.lengths, name_of(self.family), self.family.single_root)
+            names = name_of(self.family), self.family.single_root
+            result = OPERATORS.log_partition(tuple(self.given), self.lengths, *names)
         elif self.is_plain and not self.given.requires_grad and "sums_as_given" not in self.__dict__:
             result = self.family.log_partition(self.given, self.lengths)
         else:
@@ -170,7 +171,7 @@ class FlatTrees:
         It is the difference of a log partition and an expected score, where the best arc of every column has score 0.
         """
         shifted, best = q.shifted_parts
-        return (q.log_partition - self.unflat(best.sum(-1))) - self.unflat(shifted.expected(self.part_marginals))
+        return q.log_partition - self.unflat(best.sum(-1)) - self.unflat(shifted.expected(self.part_marginals))
 
     @cached_property
     @torch.enable_grad()

@@ -32,7 +32,7 @@ def sums(family: Family, parts: Tensors, lengths: Tensor) -> Tensors:
     They are -inf and 0 where there is no tree. Marginals have the dtypes of the scores.
     """
     if torch.compiler.is_compiling():
-        return tuple(OPERATORS.sums(parts, lengths, name_of(family), family.single_root))
+        return tuple(OPERATORS.sums(tuple(parts), lengths, name_of(family), family.single_root))
     _refuse_nested_forward_mode()
     return cast(Tensors, Sums.apply(lengths, family, *parts))
 
@@ -52,7 +52,7 @@ def hessian_vector_products(family: Family, parts: Tensors, lengths: Tensor, vec
 def _product(family: Family, parts: Tensors, lengths: Tensor, vectors: Tensors) -> Tensors:
     if torch.compiler.is_compiling():
         names = name_of(family), family.single_root
-        return tuple(OPERATORS.hessian_vector_product(parts, lengths, vectors, *names))
+        return tuple(OPERATORS.hessian_vector_product(tuple(parts), lengths, tuple(vectors), *names))
     _refuse_nested_forward_mode()
     return cast(Tensors, Product.apply(lengths, family, *_last_derivative(parts), *vectors))
 
