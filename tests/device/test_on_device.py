@@ -40,11 +40,11 @@ def test_long_sentences(words: int, scale: float, single_root: bool) -> None:
     found = sums(scores, lengths, scores.mT.contiguous() / scale, single_root)
     p = NonProjectiveCRF(scores.cpu(), lengths.cpu(), single_root=single_root)
     family, parts = p.flat.family, (scores.cpu(),)
-    log_z, marginals = family.log_partition_and_marginals(parts, lengths.cpu())
+    totals = family.sums(parts, lengths.cpu())
     products = family.hessian_vector_product(parts, lengths.cpu(), (scores.mT.contiguous().cpu() / scale,))
     logs = family.log_marginals(parts, lengths.cpu())
     error = 1e-14 * scale * words * 5
-    for own, expected in zip(found, (log_z, *marginals, *products, *logs), strict=True):
+    for own, expected in zip(found, (*totals, *products, *logs), strict=True):
         torch.testing.assert_close(own.cpu(), expected, rtol=0, atol=10 * error)
 
 

@@ -28,23 +28,16 @@ def run_batch(
     """
     if isinstance(kernel, FunctionType):  # it would warn about underflow and the like, which algorithms allow for
         kernel = np.errstate(all="ignore")(kernel)
-    bounds = _bounds(cost, lengths, threads)
-    if len(bounds) == 2:
-        call(kernel, *bounds, lengths, *arguments)
+    count, parts, steps = len(lengths), 1, np.zeros(1)
+    if threads > 1 and count > 1:
+        steps = np.cumsum(cost(lengths), dtype=np.float64)
+        parts = int(min(threads, count, steps[-1] // MIN_THREAD_COST))
+    if parts < 2:
+        call(kernel, 0, count, lengths, *arguments)
         return
-    with ThreadPoolExecutor(len(bounds) - 1) as pool:
-        ranges = [each for each in itertools.pairwise(bounds) if each[0] < each[1]]
+    ends = np.searchsorted(steps, steps[-1] * np.arange(1, parts) / parts).tolist()
+    with ThreadPoolExecutor(parts) as pool:
+        ranges = [each for each in itertools.pairwise([0, *ends, count]) if each[0] < each[1]]
         futures = [pool.submit(call, kernel, *each, lengths, *arguments) for each in ranges]
         for future in futures:
             future.result()
-
-
-def _bounds(cost: Callable[[IntArray], np.ndarray], lengths: IntArray, threads: int) -> list[int]:
-    """Return the bounds of the ranges, of which each is worth a thread."""
-    count = len(lengths)
-    if min(threads, count) > 1:
-        steps = np.cumsum(cost(lengths), dtype=np.float64)
-        parts = int(min(threads, count, steps[-1] // MIN_THREAD_COST))
-        if parts > 1:
-            return [0, *np.searchsorted(steps, steps[-1] * np.arange(1, parts) / parts).tolist(), count]
-    return [0, count]

@@ -1,12 +1,11 @@
 """The distributions over trees that score arcs alone."""
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import get_args
 
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.lazy import cached_property
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Backend, Family, Method
@@ -46,13 +45,9 @@ class NonProjectiveCRF(TreeCRF):
         self.backend: Backend | None = backend
         super().__init__(scores, lengths, single_root=single_root, validate_args=validate_args)
 
-    @cached_property
+    @property
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
         return families.nonprojective(self.scores.device, single_root=self.single_root, backend=self.backend)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"single_root": self.single_root, "backend": self.backend}
 
     def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
@@ -80,6 +75,6 @@ class ProjectiveCRF(TreeCRF):
     ``TreeCRF`` has the arguments and the rules for derivatives: call ``backward`` once for each distribution.
     """
 
-    @cached_property
+    @property
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
         return families.projective(self.scores.device, single_root=self.single_root)

@@ -29,7 +29,8 @@ BROADCASTING = "dimensions of size 1 broadcast, but none may be left out"
 def check_shape(scores: Tensor) -> None:
     """Raise unless scores of arcs have a floating dtype and the shape ``(*batch, n+1, n+1)``."""
     shape = tuple(scores.shape)
-    check_dtype(scores, "Scores")
+    if scores.dtype not in DTYPES:
+        check_dtype(scores, "Scores")
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 1:
         raise TreeparseError(f"Scores must have shape (*batch, n+1, n+1) for n words and the root, got {shape}.")
 
@@ -68,7 +69,8 @@ def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> T
             f"Lengths must lie between 0 and the {words} words of the scores, got lengths from {least} to {most}; the "
             "root is not a word."
         )
-    return moved(lengths, scores.device, torch.int64)
+    is_ready = lengths.dtype is torch.int64 and lengths.device == scores.device
+    return lengths if is_ready else moved(lengths, scores.device, torch.int64)
 
 
 def arc_mask(lengths: Tensor, nodes: int) -> Tensor:
@@ -107,7 +109,9 @@ def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: b
     if own != shape and own != shape[-1:] and (first < 0 or own[-1:] != shape[-1:] or not fits(own[first:], shape)):
         names, here = ("(*sample, *batch, n+1)", "here ending in") if samples else ("(*batch, n+1)", "here")
         raise TreeparseError(f"{name} must have the shape {names}, {here} {shape}, got {own}: {BROADCASTING}.")
-    return torch.where(words, moved(heads, words.device, torch.int64), -1)
+    if heads.dtype is not torch.int64 or heads.device != words.device:
+        heads = moved(heads, words.device, torch.int64)
+    return torch.where(words, heads, -1)
 
 
 def check_trees(heads: Tensor, labels: Tensor, words: Tensor, *, samples: bool = False) -> tuple[Tensor, Tensor]:
@@ -241,8 +245,10 @@ def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengt
 
     The values of a ``LabelSource`` are not checked.
     """
-    check_dtype(label_scores, "Label scores")
-    check_device(label_scores, "Label scores", scores.device)
+    if label_scores.dtype not in DTYPES:
+        check_dtype(label_scores, "Label scores")
+    if label_scores.device != scores.device:
+        check_device(label_scores, "Label scores", scores.device)
     shape = tuple(scores.shape)
     if tuple(label_scores.shape[:-1]) != shape or label_scores.shape[-1] < 1:
         raise TreeparseError(

@@ -85,6 +85,7 @@ class TreeCRF(TreeDistribution):
 
     scores: Tensor
     parts: Parts
+    flat: FlatTrees  # the trees as one flat batch in float64, from which all values are computed
 
     def __init__(
         self,
@@ -96,7 +97,8 @@ class TreeCRF(TreeDistribution):
         validate_args: bool | None = None,
     ) -> None:
         check_shape(scores)
-        if scores.is_meta or not is_plain(scores):  # values cannot be read
+        plain = is_plain(scores)
+        if scores.is_meta or not plain:  # values cannot be read
             validate_args = False
         self.single_root = single_root
         super().__init__(scores.shape[:-2], scores.shape[-1:], validate_args=validate_args)
@@ -109,6 +111,8 @@ class TreeCRF(TreeDistribution):
         self.scores = self.parts[0]
         if others:
             check_other_parts(self.parts, self.family.kinds, self.lengths, values=bool(self._validate_args))
+        validate = bool(self._validate_args)
+        self.flat = FlatTrees(self.family, self.parts, self.lengths, validate=validate, plain=plain)
 
     @property
     @abstractmethod
@@ -118,16 +122,6 @@ class TreeCRF(TreeDistribution):
     @property
     def kind_of_trees(self) -> str:
         return f"{type(self).__name__} with {'one root' if self.single_root else 'many roots'}"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments besides scores, lengths and ``validate_args``."""
-        return {"single_root": self.single_root}
-
-    @cached_property
-    def flat(self) -> FlatTrees:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The trees as one flat batch in float64, from which all values are computed."""
-        return FlatTrees(self.family, self.parts, self.lengths, validate=bool(self._validate_args))
 
     def with_scores(
         self, scores: Tensor | Parts, lengths: Tensor | None = None, *, validate_args: bool | None = None
@@ -139,8 +133,8 @@ class TreeCRF(TreeDistribution):
             lengths: ``(*batch,)`` of the new scores; None takes this distribution's lengths.
             validate_args: whether items without a tree raise; None takes this distribution's setting.
         """
-        parts = scores if isinstance(scores, Parts) else self.parts.with_arcs(scores)
-        return self._replaced(
+        parts = scores if isinstance(scores, Parts) else Parts((scores, *self.parts[1:]))
+        result = self._replaced(
             scores=parts[0],
             parts=parts,
             lengths=self.lengths if lengths is None else lengths,
@@ -148,12 +142,17 @@ class TreeCRF(TreeDistribution):
             _event_shape=parts[0].shape[-1:],
             _validate_args=self._validate_args if validate_args is None else validate_args,
         )
+        result.flat = FlatTrees(result.family, parts, result.lengths, validate=bool(result._validate_args))
+        return result
 
     @cached_property
     @torch.enable_grad()
     def marginals(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The probability of every arc ``(*batch, n+1, n+1)``, differentiable; 0 at column 0, diagonal and padding."""
-        return self._round(self.flat.unflat(self.flat.marginals))
+        marginals = self.flat.part_marginals_as_given[0]
+        if len(self.batch_shape) != 1:
+            marginals = self.flat.unflat(marginals)
+        return marginals.to(self.dtype)
 
     @cached_property
     @torch.enable_grad()

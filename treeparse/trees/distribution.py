@@ -62,6 +62,7 @@ class TreeDistribution(Distribution, ABC):
     has_labels: ClassVar[bool] = False
     scores: Tensor
     lengths: Tensor
+    flat: Any  # the ``Expectations`` of the flat batch
 
     # None, because the constructor checks all arguments together.
     arg_constraints: ClassVar[dict[str, constraints.Constraint]] = {}  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -129,12 +130,7 @@ class TreeDistribution(Distribution, ABC):
     @property
     def log_partition(self) -> Tensor:
         """Log of the summed weight of all trees ``(*batch,)``, differentiable twice."""
-        return self._round(self.flat.log_partition)
-
-    @property
-    @abstractmethod
-    def flat(self) -> Expectations:
-        """The sums over all trees of the flat batch, before rounding."""
+        return self.flat.log_partition.to(self.dtype)
 
     @property
     @abstractmethod

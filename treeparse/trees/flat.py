@@ -1,7 +1,7 @@
 """The trees of a flat batch, of one batch dimension: sums, best trees and draws, in float64, before rounding."""
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from treeparse.trees.part_values import PartValues, bilinear_form, join_values, 
 from treeparse.trees.parts import Parts, scores_of_parts
 from treeparse.trees.sums import hessian_vector_products, sums
 
+REQUIRES_GRAD = attrgetter("requires_grad")
+
 
 class FlatTrees:
     """The trees of a family under scores of their parts; a distribution rounds and reshapes the results.
@@ -33,20 +35,31 @@ class FlatTrees:
         scores: log weights of parts, ``(*batch, n+1, n+1)`` of arcs first, any floating dtype.
         lengths: int64 ``(*batch,)``.
         validate: whether items without a tree raise.
+        plain: whether the scores are plain tensors, if it is known.
     """
 
     family: Family
     validate: bool
 
-    def __init__(self, family: Family, scores: Iterable[Tensor], lengths: Tensor, *, validate: bool) -> None:
+    def __init__(
+        self,
+        family: Family,
+        scores: Iterable[Tensor],
+        lengths: Tensor,
+        *,
+        validate: bool,
+        plain: bool | None = None,
+    ) -> None:
         self.family, self.validate = family, validate
         self.shape: Size = lengths.shape
+        given: list[Tensor] = []
         with torch.enable_grad():  # cached values must have their graph even if first used without one
-            self.given: Parts = Parts([_flat(part, kind > 0, lengths.dim()) for kind, part in enumerate(scores)])
+            for part in scores:
+                flat = part.to(kernel_dtype(part.dtype) if given else torch.float64)
+                given.append(flat if lengths.dim() == 1 else flat.reshape(-1, *flat.shape[lengths.dim() :]))
+        self.given: Parts = Parts(given)
         self.arcs: Tensor = self.given[0]
-        if self.arcs.is_meta:
-            raise TreeparseError("Scores on the device 'meta' have no values: move the distribution to another device.")
-        self.is_plain: bool = is_plain(self.arcs)
+        self.is_plain: bool = is_plain(self.arcs) if plain is None else plain
         self.can_read: bool = self.is_plain and self.arcs.device.type == "cpu"  # values, without a device sync
         self.lengths: Tensor = lengths.reshape(-1)
 
@@ -103,20 +116,20 @@ class FlatTrees:
         if torch.compiler.is_compiling():
             names = name_of(self.family), self.family.single_root
             result = OPERATORS.log_partition(tuple(self.given), self.lengths, *names)
-        elif self.is_plain and not self.given.requires_grad and "sums_as_given" not in self.__dict__:
+        elif self.is_plain and not any(map(REQUIRES_GRAD, self.given)) and "sums_as_given" not in self.__dict__:
             result = self.family.log_partition(self.given, self.lengths)
         else:
             result = self.sums_as_given[0]
         if self.validate:
             self.require(result > -torch.inf)
-        return self.unflat(result)
+        return result if len(self.shape) == 1 else self.unflat(result)
 
-    @property
+    @cached_property
     def part_marginals(self) -> Parts:
         """The probability of every part ``(B, ...)``."""
         return self._marginals_of(self.sums)
 
-    @property
+    @cached_property
     def part_marginals_as_given(self) -> Parts:
         """The same, in the dtype in which scores are given."""
         return self._marginals_of(self.sums_as_given)
@@ -328,7 +341,8 @@ class FlatTrees:
         # One row of arcs an item, all samples in it: gathering from expanded scores would expand their gradient too.
         arcs = (heads.clamp(0, size - 1) * size + position).transpose(0, 1).reshape(items, samples * size)
         values = gather(self.arcs.reshape(items, size * size), 1, arcs).reshape(items, samples, size).transpose(0, 1)
-        return [torch.where(heads >= 0, values, 0.0), *self.other_scores_of(heads)]
+        of_arcs = torch.where(heads >= 0, values, 0.0)
+        return [of_arcs, *self.other_scores_of(heads)] if self.family.kinds else [of_arcs]
 
     def other_scores_of(self, heads: Tensor) -> list[Tensor]:
         """Do ``part_scores_of`` for other parts than arcs."""
@@ -362,10 +376,7 @@ class FlatTrees:
 
 def sum_of_terms(terms: Sequence[Tensor]) -> Tensor:
     """Sum terms ``(S, B, W)`` of trees' scores: ``(S, B)``."""
-    return reduce(torch.add, (part.sum(-1) for part in terms))
-
-
-def _flat(scores: Tensor, may_be_short: bool, axes: int) -> Tensor:
-    """Reshape scores of ``axes`` batch dimensions to ``(B, ...)``: float64, or float32 where they may be."""
-    flat = scores.to(kernel_dtype(scores.dtype) if may_be_short else torch.float64)
-    return flat if axes == 1 else flat.reshape(-1, *flat.shape[axes:])
+    total = terms[0].sum(-1)
+    for part in terms[1:]:
+        total = total + part.sum(-1)
+    return total

@@ -98,11 +98,6 @@ class Parts(tuple[Tensor, ...]):
         """Set the score of all allowed parts to 0, so that all trees of the support have equal scores."""
         return self.power(0.0)
 
-    @property
-    def requires_grad(self) -> bool:
-        """Whether some values have a gradient."""
-        return any([part.requires_grad for part in self])
-
     def expected(self, marginals: "Parts") -> Tensor:
         """Return expected scores ``(B,)``; the marginals are of these kinds, or of more; at marginal 0 they count 0."""
         return reduce(torch.add, (_sum_of_items(_terms(*each)) for each in zip(self, marginals, strict=False)))

@@ -1,12 +1,11 @@
 """The distributions over trees that score parts of several arcs."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.lazy import cached_property
 from treeparse.trees.approximate.mean_field import MeanFieldCRF, mean_field
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family
@@ -43,7 +42,7 @@ class SiblingCRF(TreeCRF):
     ) -> None:
         super().__init__(scores, lengths, others=(siblings,), single_root=single_root, validate_args=validate_args)
 
-    @cached_property
+    @property
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
         return ProjectiveSiblings(self.single_root)
 
@@ -77,7 +76,7 @@ class SecondOrderCRF(TreeCRF):
         others = siblings, grandparents
         super().__init__(scores, lengths, others=others, single_root=single_root, validate_args=validate_args)
 
-    @cached_property
+    @property
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
         return ProjectiveGrandparents(self.single_root)
 
@@ -122,13 +121,9 @@ class NonProjectiveSiblingCRF(TreeCRF):
         self.limit = limit
         super().__init__(scores, lengths, others=(siblings,), single_root=single_root, validate_args=validate_args)
 
-    @cached_property
+    @property
     def family(self) -> NonprojectiveSiblings:  # pyright: ignore[reportIncompatibleMethodOverride]
         return NonprojectiveSiblings(self.single_root, self.limit)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"single_root": self.single_root, "limit": self.limit}
 
     def mode_with_bound(self, limit: int | None = None) -> BoundedMode:
         """Search for the best trees, and stop after ``limit`` branches an item: each is up to 200 rounds of O(n^3).

@@ -33,7 +33,8 @@ def sums(family: Family, parts: Tensors, lengths: Tensor) -> Tensors:
     """
     if torch.compiler.is_compiling():
         return tuple(OPERATORS.sums(tuple(parts), lengths, name_of(family), family.single_root))
-    _refuse_nested_forward_mode()
+    if stack := get_interpreter_stack():
+        _refuse_nested_forward_mode(stack)
     return cast(Tensors, Sums.apply(lengths, family, *parts))
 
 
@@ -53,13 +54,13 @@ def _product(family: Family, parts: Tensors, lengths: Tensor, vectors: Tensors) 
     if torch.compiler.is_compiling():
         names = name_of(family), family.single_root
         return tuple(OPERATORS.hessian_vector_product(tuple(parts), lengths, tuple(vectors), *names))
-    _refuse_nested_forward_mode()
+    if stack := get_interpreter_stack():
+        _refuse_nested_forward_mode(stack)
     return cast(Tensors, Product.apply(lengths, family, *_last_derivative(parts), *vectors))
 
 
-def _refuse_nested_forward_mode() -> None:
-    stack = get_interpreter_stack()
-    if stack and sum(each.key() == TransformType.Jvp for each in stack) > 1:
+def _refuse_nested_forward_mode(transforms: Sequence[Any]) -> None:
+    if sum(each.key() == TransformType.Jvp for each in transforms) > 1:
         raise TreeparseError(
             "torch takes the derivative of a forward derivative by forward mode to be 0 (torch.func.jacfwd of jacfwd, "
             "jvp of jvp): take one of them by reverse mode, as torch.func.hessian does."
@@ -70,14 +71,11 @@ FamilyOrName = Family | tuple[str, bool]
 """A family; or, as operators know it, its name and whether its trees have a single root."""
 
 
-def _computed(method: str, trees: FamilyOrName, parts: Tensors, *others: Any) -> Tensors:
-    """Call a method of a family without a graph, through its operator if the tensors are not plain."""
-    if isinstance(trees, Family):
-        if is_plain(parts[0]):
-            return getattr(trees, method)(parts, *others)
-        trees = name_of(trees), trees.single_root
+def _by_operator(method: str, trees: FamilyOrName, *arguments: Any) -> Tensors:
+    """Call a method of a family through its operator, without a graph."""
+    names = (name_of(trees), trees.single_root) if isinstance(trees, Family) else trees
     with below_autograd():
-        return tuple(getattr(OPERATORS, method)(parts, *others, *trees))
+        return tuple(getattr(OPERATORS, method)(*arguments, *names))
 
 
 class Sums(torch.autograd.Function):
@@ -85,7 +83,9 @@ class Sums(torch.autograd.Function):
 
     @staticmethod
     def forward(lengths: Tensor, trees: FamilyOrName, *parts: Tensor) -> Tensors:  # pyright: ignore
-        return _computed("sums", trees, parts, lengths)
+        if isinstance(trees, Family) and is_plain(parts[0]):
+            return trees.sums(parts, lengths)
+        return _by_operator("sums", trees, parts, lengths)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensors) -> None:
@@ -99,15 +99,16 @@ class Sums(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         gradient, *vectors = grad_outputs
         lengths, *saved = ctx.saved_tensors
-        parts, marginals = halves(saved)  # these marginals are outputs, so they are differentiable themselves
-        gradients: list[Any] = [None] * len(parts)
+        parts, marginals = saved[: len(vectors)], saved[len(vectors) :]  # outputs, so differentiable themselves
+        gradients: list[Any] = []
         if gradient is not None:
-            gradients = [part * gradient.to(part.dtype).reshape(-1, *[1] * (part.dim() - 1)) for part in marginals]
-        if any(vector is not None for vector in vectors):
-            products = Product.apply(lengths, ctx.trees, *_last_derivative(parts), *_filled(vectors, parts))
-            pairs = zip(gradients, products, strict=True)
-            gradients = [product if own is None else own + product for own, product in pairs]
-        return None, None, *gradients
+            for part in marginals:
+                gradients.append(part * gradient.to(part.dtype).reshape(-1, *[1] * (part.dim() - 1)))
+        if any(map(torch.is_tensor, vectors)):
+            filled = vectors if all(map(torch.is_tensor, vectors)) else _filled(vectors, parts)
+            products = Product.apply(lengths, ctx.trees, *_last_derivative(parts), *filled)
+            gradients = [*map(torch.add, gradients, products)] if gradients else [*products]
+        return None, None, *(gradients or vectors)
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
@@ -128,14 +129,18 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def forward(lengths: Tensor, trees: FamilyOrName, *parts_and_vectors: Tensor) -> Tensors:  # pyright: ignore
-        parts, vectors = halves(parts_and_vectors)
-        return _computed("hessian_vector_product", trees, parts, lengths, vectors)
+        kinds = len(parts_and_vectors) // 2
+        parts, vectors = parts_and_vectors[:kinds], parts_and_vectors[kinds:]
+        if isinstance(trees, Family) and is_plain(parts[0]):
+            return trees.hessian_vector_product(parts, lengths, vectors)
+        return _by_operator("hessian_vector_product", trees, parts, lengths, vectors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensors) -> None:
         lengths, ctx.trees, *parts_and_vectors = inputs
-        ctx.save_for_backward(lengths, *halves(parts_and_vectors)[0])
-        ctx.save_for_forward(lengths, *halves(parts_and_vectors)[0])
+        saved = lengths, *parts_and_vectors[: len(parts_and_vectors) // 2]
+        ctx.save_for_backward(*saved)
+        ctx.save_for_forward(*saved)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> Any:

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 
+READY = torch.float64, torch.int64  # the dtypes of kernels
+
 
 def floats(tensor: Tensor) -> FloatArray:
     """Convert a tensor to a float64 array, without a graph."""
@@ -27,11 +29,7 @@ def as_array(tensor: Tensor, dtype: torch.dtype | None = None) -> Any:
     """Convert a tensor to an array, by default of float64 or int64, whichever is its kind; float32 stays."""
     if dtype is None:
         dtype = kernel_dtype(tensor.dtype) if tensor.is_floating_point() else torch.int64
-    tensor = tensor.detach()
-    # The test takes less time than a conversion that changes nothing.
-    if tensor.dtype is not dtype or not tensor.is_cpu or not tensor.is_contiguous():
-        tensor = tensor.to("cpu", dtype).contiguous()
-    return tensor.numpy()
+    return tensor.detach().to("cpu", dtype).contiguous().numpy()
 
 
 def kernel_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -39,22 +37,24 @@ def kernel_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def run(kernel: Callable[..., Any], first: Tensor, *others: Any, **options: Any) -> Any:
+def run(kernel: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Run a kernel on the CPU and return its results as tensors of the first argument's device.
 
     The first argument becomes float64 or int64; further scores that are float32 stay so.
     """
-    arrays = [as_array(value) if isinstance(value, Tensor) else value for value in others]
-    first_array = as_array(first, torch.float64 if first.is_floating_point() else torch.int64)
-    return tensors(kernel(first_array, *arrays, **options, threads=torch.get_num_threads()), first.device)
-
-
-def tensors(arrays: Any, device: torch.device) -> Any:
-    """Convert an array, or each array of a tuple, to a tensor of a device."""
-    results = tuple(map(torch.from_numpy, arrays if isinstance(arrays, tuple) else (arrays,)))
-    if device.type != "cpu":
-        results = tuple([result.to(device) for result in results])
-    return results if isinstance(arrays, tuple) else results[0]
+    arrays = []
+    for value in arguments:
+        if isinstance(value, Tensor):
+            dtype = None if arrays or not value.is_floating_point() else torch.float64
+            # The test takes less time than a conversion that changes nothing.
+            ready = value.is_cpu and value.is_contiguous() and value.dtype in READY
+            value = value.detach().numpy() if ready else as_array(value, dtype)
+        arrays.append(value)
+    results = kernel(*arrays, **options, threads=torch.get_num_threads())
+    tensors = tuple(map(torch.from_numpy, results if isinstance(results, tuple) else (results,)))
+    if arguments[0].device.type != "cpu":
+        tensors = tuple([tensor.to(arguments[0].device) for tensor in tensors])
+    return tensors if isinstance(results, tuple) else tensors[0]
 
 
 def seed_bits(seeds: Tensor) -> np.ndarray:

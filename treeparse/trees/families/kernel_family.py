@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.trees.families.arrays import floats, integers, run, seed_bits, tensors
+from treeparse.trees.families.arrays import floats, integers, run, seed_bits
 from treeparse.trees.families.beam import Reach, sample_by_beam
 from treeparse.trees.families.distinct import DrawKernels, sample_distinct
 from treeparse.trees.families.family import (
@@ -71,10 +71,12 @@ class KernelFamily(Family):
         return self.call(self.functions.log_partition_and_marginals, *parts, lengths)
 
     def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors) -> Tensors:
-        return _as_tuple(self.call(self.functions.hessian_vector_product, *parts, lengths, *vectors))
+        products = self.call(self.functions.hessian_vector_product, *parts, lengths, *vectors)
+        return (products,) if isinstance(products, Tensor) else products
 
     def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
-        return _as_tuple(self.call(self.functions.log_marginals, *parts, lengths))
+        logs = self.call(self.functions.log_marginals, *parts, lengths)
+        return (logs,) if isinstance(logs, Tensor) else logs
 
     def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return self.call(self.functions.best_trees, *parts, lengths)
@@ -124,7 +126,7 @@ class KernelFamily(Family):
             trees = kernels.trie(*arguments, label_logs=None if logs is None else floats(logs), **more)
         else:
             trees = sample_distinct(kernels, *arguments, labels=labels, **more)
-        return DistinctTrees(*tensors(trees, arcs.device))
+        return DistinctTrees(*(torch.from_numpy(part).to(arcs.device) for part in trees))
 
     def _check_method(self, method: str | None) -> None:
         """Raise for an unknown sampler, or one that does not draw these trees."""
@@ -141,10 +143,6 @@ class KernelFamily(Family):
         _check_name(method, get_args(DistinctMethod))
         if not self.crossing and method == "beam":
             raise TreeparseError("The sampler 'beam' does not draw projective trees; use 'repeat' or 'trie'.")
-
-
-def _as_tuple(results: Tensor | Tensors) -> Tensors:
-    return (results,) if isinstance(results, Tensor) else results
 
 
 def _check_name(method: str | None, names: tuple[str | None, ...]) -> None:

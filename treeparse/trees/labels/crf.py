@@ -116,11 +116,8 @@ class LabeledCRF(TreeDistribution):
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of values: the scores' dtype, of arcs and labels, but at least float32."""
-        return torch.promote_types(self._score_dtype, torch.float32)
-
-    @property
-    def _score_dtype(self) -> torch.dtype:
-        return torch.promote_types(self.scores.dtype, self.label_scores.dtype)
+        dtype = torch.promote_types(self.scores.dtype, self.label_scores.dtype)
+        return torch.promote_types(dtype, torch.float32)
 
     @cached_property
     @torch.enable_grad()
@@ -139,7 +136,7 @@ class LabeledCRF(TreeDistribution):
         return self.base.with_scores(scores.reshape(self.scores.shape), validate_args=self._validate_args)
 
     @cached_property
-    def flat(self) -> FlatLabeledTrees:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def flat(self) -> FlatLabeledTrees:
         """The labelled trees as one flat batch in float64, from which all values are computed."""
         return FlatLabeledTrees(self.base.flat, self.arcs.flat, self.labels)
 
@@ -278,7 +275,7 @@ class LabeledCRF(TreeDistribution):
             heads, labels = p.mode
             is_label = labels.unsqueeze(-1) == torch.arange(self.labels.count, device=labels.device)
             relaxed = straight_through(relaxed, arcs_of(heads).unsqueeze(-1) & is_label.unsqueeze(-3))
-        return relaxed.to(self._score_dtype)
+        return relaxed.to(torch.promote_types(self.scores.dtype, self.label_scores.dtype))
 
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
@@ -304,7 +301,7 @@ class LabeledCRF(TreeDistribution):
         """
         heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
         terms, possible = self._checked_terms(heads, labels)
-        log_probs = sum_of_terms(terms) - self.flat.log_partition.reshape(-1)
+        log_probs = sum_of_terms(terms) - self.arcs.flat.log_partition.reshape(-1)
         return self._round(torch.where(possible, log_probs, -torch.inf).reshape(heads.shape[:-1]))
 
     def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:

@@ -147,7 +147,7 @@ class FlatLabels:
         """Look up the arcs of trees ``(S, B, n+1)``, with other tensors of that shape: float64, 0 for no head."""
         is_arc = heads >= 0
         if torch.is_grad_enabled() or not readable_without_sync(heads):
-            found = look_up(*_arcs_of(heads), *(other.flatten() for other in others)).unflatten(0, heads.shape)
+            found = look_up(*_arcs_of(heads), *map(torch.flatten, others)).unflatten(0, heads.shape)
             return torch.where(is_arc if found.dim() == heads.dim() else is_arc.unsqueeze(-1), found, 0.0).double()
         _, item, dependent = is_arc.nonzero(as_tuple=True)
         found = look_up(item, heads[is_arc], dependent, *(other[is_arc] for other in others)).double()
@@ -200,7 +200,6 @@ def _arcs_of(heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     Entries that are no word have an arc too, because batches then come in few shapes, for which torch compiles kernels.
     """
     size = heads.shape[-1]
-    item = torch.arange(heads.shape[1], device=heads.device).unsqueeze(-1)
-    node = torch.arange(size, device=heads.device)
-    item, node = (index.expand(heads.shape).flatten() for index in (item, node))
-    return item, heads.clamp(0, size - 1).flatten(), node
+    item = torch.arange(heads.shape[1], device=heads.device).unsqueeze(-1).expand(heads.shape)
+    node = torch.arange(size, device=heads.device).expand(heads.shape)
+    return item.flatten(), heads.clamp(0, size - 1).flatten(), node.flatten()

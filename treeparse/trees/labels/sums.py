@@ -32,15 +32,22 @@ def by_heads(
     batch, nodes = arcs.shape[:2]
 
     def of_slice(first: int, last: int) -> Tensor:
-        real = arcs[:, first:last]
-        labels = [real_scores(real, source.from_heads(first, last)) for source in scores]
-        return function(*labels, *(tensor[:, first:last] for tensor in others))
+        slices = [real_scores(arcs[:, first:last], source.from_heads(first, last)) for source in scores]
+        for tensor in others:
+            slices.append(tensor[:, first:last])
+        return function(*slices)
 
-    widest = max(
-        *(batch * nodes * source.shape[-1] for source in scores), *(tensor[:, 0].numel() for tensor in others), 1
-    )
-    differentiable = any(part.requires_grad for part in (*scores, *others))
-    parts = _of_slices(of_slice, nodes, (SLICE if arcs.device.type == "cpu" else DENSE) // widest, differentiable)
+    widest, differentiable = 1, False
+    for source in scores:
+        widest = max(widest, batch * nodes * source.shape[-1])
+        differentiable = differentiable or source.requires_grad
+    for tensor in others:
+        widest = max(widest, tensor[:, 0].numel())
+        differentiable = differentiable or tensor.requires_grad
+    step = (SLICE if arcs.device.type == "cpu" else DENSE) // widest
+    if step >= nodes:
+        return of_slice(0, nodes)
+    parts = _of_slices(of_slice, nodes, step, differentiable)
     if differentiable:
         every = [*parts]
         return torch.cat(every, 1) if len(every) > 1 else every[0]
