@@ -53,7 +53,9 @@ def _cache_folder() -> tuple[Path, bool]:
         folder, lasts = Path(tempfile.mkdtemp()), False
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if made and folder not in made:
-        shutil.copytree(made[0], folder, dirs_exist_ok=True)
+        for path in made[0].rglob("*.nb?"):  # without the rights of the folders
+            (folder / path.parent.name).mkdir(exist_ok=True)
+            shutil.copyfile(path, folder / path.parent.name / path.name)
     elif not lasts:
         LOG.warning(NOT_CACHED)
     elif not made:
