@@ -22,7 +22,7 @@ from fuzz.scores import KINDS, Item, errors
 from helpers.precise import CONTEXT
 from helpers.tree_cases import CASES, SECOND_ORDER, Case
 
-MAGNITUDES = (-3, 0, 2, 3, 4, 6, 8, 10, 12)
+MAGNITUDES = (-3, 0, 2, 3, 4, 5, 6)
 WORDS = 3
 SEEDS = 3
 # What the table shows together: the largest error of each.

@@ -1,14 +1,12 @@
 """Warms all kernels, then uses every distribution and a parser; prints last which kernels that left out.
 
 As JSON: ``forgotten``, kernels that Python calls and warming did not; ``late``, those that were compiled or loaded
-afterwards; ``repeated``, those with several signatures. It is a process of its own, for kernels stay loaded in one.
+afterwards. It is a process of its own, for kernels stay loaded in one.
 """
 
 import importlib
 import json
-import logging
 import pkgutil
-import re
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -117,16 +115,8 @@ if __name__ == "__main__":
     functions = compiled_functions()
     called = {id(callee) for function in functions.values() for callee in called_by(function) if callee is not function}
     forgotten = [name for name, each in functions.items() if id(each) not in called and not each.signatures]
-    late: list[str] = []
-    log = logging.getLogger("treeparse.kernels")
-    log.setLevel(logging.DEBUG)
-    log.addFilter(lambda record: late.append(record.getMessage()) or False)
+    before = {name: len(each.signatures) for name, each in functions.items()}
     use_all()
-    # Scores of other parts than arcs may be of single precision; weights are learned so, and then take a byte.
-    signatures = {
-        name: {re.sub("float32|uint8", "float64", str(one)) for one in each.signatures}
-        for name, each in functions.items()
-    }
-    repeated = [name for name, distinct in signatures.items() if len(distinct) > 1]
-    lists = {"forgotten": forgotten, "late": late, "repeated": repeated}
+    late = [name for name, each in functions.items() if len(each.signatures) > before[name]]
+    lists = {"forgotten": forgotten, "late": late}
     print(json.dumps({"code": code, "functions": len(functions), **lists}))
