@@ -43,8 +43,8 @@ Which method::
 
 Logarithms are in nats. Values are computed in float64 and rounded once at the end, to float32 for scores of 16 or 32
 bits and to float64 for scores of 64. Gradients and relaxed samples have the dtype of the scores. Finite scores lie
-between -1e6 and 1e6; forbid an arc by -inf, not by a large negative number. Of trees of equal score, the tree of shorter arcs in sum is the better one everywhere, then the tree of
-the greater sum of fixed pseudo-random keys of arcs.
+between -1e6 and 1e6; forbid an arc by -inf, not by a large negative number. Of trees of equal score, the tree of
+shorter arcs in sum is the better one everywhere, then the tree of the greater sum of fixed pseudo-random keys of arcs.
 
 Arguments have every dimension that a method names; dimensions of size 1 broadcast, and one list of heads ``(n+1,)``
 serves a whole batch. Methods return head lists with -1 at node 0 and at padding, and read nothing there: -100, 0 or
