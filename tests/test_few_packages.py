@@ -32,7 +32,7 @@ scores = torch.zeros(1, 4, 4, requires_grad=True)
 others = torch.zeros(1, 4, 4, 4)
 for p in (NonProjectiveCRF(scores), ProjectiveCRF(scores), SiblingCRF(scores, others)):
     p.entropy().sum().backward()
-    print(p.sample().shape, p.topk(2)[0].shape, LabeledCRF(p, torch.zeros(1, 4, 4, 2)).mode.heads.tolist())
+    print(p.sample().shape, p.topk(2).heads.shape, LabeledCRF(p, torch.zeros(1, 4, 4, 2)).mode.heads.tolist())
 """
 
 

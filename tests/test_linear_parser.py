@@ -141,7 +141,7 @@ def test_mira_with_several_trees_enforces_all_margins() -> None:
     assert gold is not None
     cost = torch.ones_like(scores[0])
     cost[0, gold[0, 1:], range(1, dense.size)] = 0
-    trees = DISTRIBUTIONS["projective"](scores[0] + cost, dense.batch.lengths).topk(4)[0][0]
+    trees = DISTRIBUTIONS["projective"](scores[0] + cost, dense.batch.lengths).topk(4).heads[:, 0]
     learner.learn(dense.batch)
     weights = learner.weights["parts"].double()
     for tree in trees:

@@ -35,8 +35,8 @@ CROSSING = Tree(
 def pictures() -> Iterator[tuple[str, Drawing]]:
     """Names and drawings."""
     p = NonProjectiveCRF(torch.tensor(SCORES))
-    heads, scores = p.topk(5)
-    probs = (scores - p.log_partition).exp().tolist()
+    heads, _, log_probs = p.topk(5)
+    probs = log_probs.exp().tolist()
     yield "tree", draw_tree(BIRD)
     yield "crossing", draw_tree(CROSSING)
     yield "marginals", draw_marginals(WORDS, p.marginals.tolist(), BIRD.heads)

@@ -158,26 +158,26 @@ def _check_existence(example: Scores, parameters: Sequence[Tensor], lengths: Ten
 
 def _check_trees(example: Scores, p: Distribution, exists: Tensor, largest: Tensor) -> None:
     """All trees that are found are trees of the support; without a tree, all heads are -1."""
-    *listed, scores = p.topk(3)
-    best, several, scores = _rows(p.mode), _rows(listed), scores.detach()
-    found = [best.unsqueeze(0), _rows(p.minimum_risk()).unsqueeze(0), several.movedim(-3, 0)]
+    *listed, scores, _ = p.topk(3)
+    best, several = _rows(p.mode), _rows(listed)
+    found = [best.unsqueeze(0), _rows(p.minimum_risk()).unsqueeze(0), several]
     found.append(_rows(p.sample((3,), generator=generator(1))))
     columns = p.sample_without_replacement(3, generator=generator(2))
-    found.append(_rows(columns[: 1 + bool(example.case.labels)]).movedim(-3, 0))
+    found.append(_rows(columns[: 1 + bool(example.case.labels)]))
     for trees in found:
         has_tree = (trees >= 0).any((-2, -1)) | (p.lengths == 0)
         heads = tuple(trees.unbind(-2)) if example.case.labels else trees[..., 0, :]
         assert (p.support.check(heads) == (has_tree & exists)).all(), "not a tree of the support"
         assert (has_tree <= exists).all()
         assert (trees[~(has_tree & (p.lengths > 0))] == -1).all()
-    for trees in (several, found[-1].movedim(0, -3)):
-        for item in trees:
+    for trees in (several, found[-1]):
+        for item in trees.unbind(1):
             rows = item[(item >= 0).any((-2, -1))].flatten(1)
             assert len(rows.unique(dim=0)) == len(rows), "a tree twice"
-    assert (scores[:, :-1] >= scores[:, 1:]).all()
-    for trees in (best, several[..., 0, :, :]):
+    assert (scores[:-1] >= scores[1:]).all()
+    for trees in (best, several[0]):
         own = p.score(tuple(trees.unbind(-2)) if example.case.labels else trees[..., 0, :]).detach()
-        for score in (own, scores[:, 0]):  # both are the best tree's but for the order of sums
+        for score in (own, scores[0]):  # both are the best tree's but for the order of sums
             difference = torch.where(exists, score - largest, 0.0).abs()
             assert (difference <= example.last_digits).all(), "the best tree"
 

@@ -231,11 +231,12 @@ def test_values_of_short_scores_are_those_of_the_same_scores_in_float32(case: Ca
     r = torch.randn(q.marginals.shape, generator=generator(1))
 
     def values(p: Any) -> list[Tensor]:
-        *_, best = p.topk(2)
+        *_, best, best_log_probs = p.topk(2)
         *_, log_probs, keys = p.sample_without_replacement(2, generator=generator(2))
         found = [p.log_partition, p.marginals, p.entropy(), p.renyi_entropy(2.0), p.log_norm(2.0), p.cross_entropy(p)]
         found += [torch.distributions.kl_divergence(p, p), p.expectation(r), p.covariance(r, r), p.second_moment(r, r)]
-        return [*found, p.expected_gradient(), best, log_probs, keys, *(value for _, value in values_of_trees(p, tree))]
+        found += [p.expected_gradient(), best, best_log_probs]
+        return [*found, log_probs, keys, *(value for _, value in values_of_trees(p, tree))]
 
     for found, expected in zip(values(p), values(q), strict=True):
         assert found.dtype in (torch.float32, torch.float64)

@@ -39,15 +39,18 @@ def test_lists_equal_enumeration(case: Case, kind: str, forbidden: float) -> Non
         heads, totals = expected_list(case, scores)
         p = case.make([scores], validate_args=False)
         for k in (1, 7, 40):
-            found_heads, found_totals = p.topk(k)
+            found_heads, found_totals, log_probs = p.topk(k)
             assert found_heads.shape == (k, words + 1)
-            assert found_totals.shape == (k,)
+            assert found_totals.shape == log_probs.shape == (k,)
             count = min(k, len(heads))
             assert torch.equal(found_heads[:count], heads[:count])
             torch.testing.assert_close(found_totals[:count], totals[:count], rtol=1e-12, atol=0)
             assert (found_heads[count:] == -1).all()
-            assert (found_totals[count:] == -torch.inf).all()
-        assert torch.equal(p.mode, p.topk(1)[0][0])
+            assert (found_totals[count:] == -torch.inf).all() and (log_probs[count:] == -torch.inf).all()
+            expected = totals.log_softmax(0)[:count]
+            digits = 1e-14 * (1 + totals.abs().amax() if len(totals) else 1)
+            torch.testing.assert_close(log_probs[:count], expected, rtol=0, atol=float(digits))
+        assert torch.equal(p.mode, p.topk(1).heads[0])
 
 
 @tree_cases
@@ -55,11 +58,11 @@ def test_one_by_one_as_all_at_once(case: Case) -> None:
     lengths = torch.tensor([[3, 1], [2, 4]])
     p = case.make(case.parameters(4, seed=5, batch=(2, 2), forbidden=0.1), lengths, validate_args=False)
     steps = list(p.best_first())
-    heads, totals = p.topk(len(steps) + 1)
-    assert torch.equal(torch.stack([step[0] for step in steps], 2), heads[:, :, :-1])
-    assert torch.equal(torch.stack([step[1] for step in steps], 2), totals[:, :, :-1])
-    assert (totals[..., -1] == -torch.inf).all()
-    assert (totals[..., -2] > -torch.inf).any()
+    heads, totals, _ = p.topk(len(steps) + 1)
+    assert torch.equal(torch.stack([step[0] for step in steps]), heads[:-1])
+    assert torch.equal(torch.stack([step[1] for step in steps]), totals[:-1])
+    assert (totals[-1] == -torch.inf).all()
+    assert (totals[-2] > -torch.inf).any()
 
 
 @tree_cases
@@ -85,14 +88,14 @@ def test_lists_of_a_batch_and_what_is_ignored(case: Case) -> None:
         scores[item, : n + 1, : n + 1] = graph(n, "random", seed=item)
     scores[3, :, 2] = -torch.inf
     p = case.make([scores], lengths, validate_args=False)
-    heads, totals = p.topk(20)
-    assert totals.dtype == torch.float32
+    heads, totals, log_probs = p.topk(20)
+    assert totals.dtype == log_probs.dtype == torch.float32
     for item, n in enumerate(lengths.tolist()):
         alone = case.make([scores[item, : n + 1, : n + 1]], validate_args=False).topk(20)
-        assert torch.equal(heads[item, :, : n + 1], alone[0])
-        assert torch.equal(totals[item], alone[1])
-        assert (heads[item, :, n + 1 :] == -1).all()
-    assert (totals[3] == -torch.inf).all()
+        assert torch.equal(heads[:, item, : n + 1], alone.heads)
+        assert torch.equal(totals[:, item], alone.scores)
+        assert (heads[:, item, n + 1 :] == -1).all()
+    assert (totals[:, 3] == -torch.inf).all() and (log_probs[:, 3] == -torch.inf).all()
     with pytest.raises(NoTreeError, match=r"in batch item 3: .*word 2"):
         case.make([scores], lengths, validate_args=True).topk(2)
     with pytest.raises(NoTreeError, match=r"in batch item 3: .*word 2"):
@@ -152,11 +155,11 @@ def test_given_heads(case: Case) -> None:
             continue
         log_probs = expected - expected.logsumexp(0)
         torch.testing.assert_close(q.log_prob(oracle.values[0]), log_probs, rtol=0, atol=1e-12)
-        found = q.topk(5)[0]
-        assert torch.equal(found, conditioned(case, scores, known).topk(5)[0])
+        found = q.topk(5).heads
+        assert torch.equal(found, conditioned(case, scores, known).topk(5).heads)
         best = expected.sort(descending=True).values[: len(found)]
         best = torch.nn.functional.pad(best, (0, len(found) - len(best)), value=-torch.inf)
-        torch.testing.assert_close(q.topk(5)[1], best, rtol=0, atol=1e-12)
+        torch.testing.assert_close(q.topk(5).scores, best, rtol=0, atol=1e-12)
         assert torch.equal(q.minimum_risk(), conditioned(case, scores, known).minimum_risk())
 
 

@@ -102,7 +102,7 @@ def test_log_probabilities_and_trees_by_enumeration(case: Case, how: Any) -> Non
         assert found.item() == pytest.approx(scores.max(), abs=1e-9)
         if isinstance(p, LabeledCRF):
             assert p.log_partition[item].item() == pytest.approx(np.logaddexp.reduce(scores))
-            heads, labels, values = (part[item] for part in p.topk(20))
+            heads, labels, values, _ = (part[:, item] for part in p.topk(20))
             ranked = np.sort(scores[scores > -np.inf])[::-1][:20]
             np.testing.assert_allclose(values[: len(ranked)], ranked, atol=1e-9)
             assert (values[len(ranked) :] == -torch.inf).all()
@@ -136,15 +136,15 @@ def test_a_mixture_is_drawn_from_without_replacement(case: Case) -> None:
     count = len(possible)
     assert count < (trees.log_probs > -np.inf).sum()
     heads, labels, log_probs, keys = p.sample_without_replacement(count + 2, generator=generator(2))
-    assert (heads[:, count:] == -1).all() and (labels[:, count:] == -1).all()
-    assert (log_probs[:, count:] == -torch.inf).all() and (keys[:, count:] == -torch.inf).all()
-    found = trees.places(heads[:, :count], labels[:, :count])
-    np.testing.assert_allclose(log_probs[:, :count], logs[found], atol=1e-9)
-    drawn = np.searchsorted(possible, found)
-    assert_keys_law(drawn, keys.numpy(), logs[possible])
+    assert (heads[count:] == -1).all() and (labels[count:] == -1).all()
+    assert (log_probs[count:] == -torch.inf).all() and (keys[count:] == -torch.inf).all()
+    found = trees.places(heads[:count], labels[:count])
+    np.testing.assert_allclose(log_probs[:count], logs[found], atol=1e-9)
+    drawn = np.searchsorted(possible, found).T
+    assert_keys_law(drawn, keys.T.numpy(), logs[possible])
     assert_sequence_law(drawn[:, :2], logs[possible])
     few = p.sample_without_replacement(3, generator=generator(2))
-    assert torch.equal(few[0], heads[:, :3]) and torch.equal(few[1], labels[:, :3])
+    assert torch.equal(few.heads, heads[:3]) and torch.equal(few.labels, labels[:3])
 
 
 @pytest.mark.parametrize("single_root", [True, False])

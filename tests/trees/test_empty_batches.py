@@ -69,12 +69,12 @@ def trees(case: Case, p: Distribution, batch: Batch) -> Iterator[Found]:
 
 def lists(case: Case, p: Distribution, batch: Batch) -> Iterator[Found]:
     """What gives heads, labels and numbers."""
-    shapes = [(*batch, COUNT, WORDS + 1)] * (1 + bool(case.labels))
-    yield "topk", p.topk(COUNT), [*shapes, (*batch, COUNT)]
+    shapes = [*[(COUNT, *batch, WORDS + 1)] * (1 + bool(case.labels)), *[(COUNT, *batch)] * 2]
+    yield "topk", p.topk(COUNT), shapes
     for method in (None, *get_args(DistinctMethod)):
         if method != "beam" or case.kind.crossing:
             found = p.sample_without_replacement(COUNT, method=method)
-            yield f"sample_without_replacement({method})", found, [*shapes, (*batch, COUNT), (*batch, COUNT)]
+            yield f"sample_without_replacement({method})", found, shapes
 
 
 @every_case

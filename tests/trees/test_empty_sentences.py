@@ -86,17 +86,17 @@ def test_trees(case: Case) -> None:
 def test_lists_hold_the_empty_tree_once(case: Case) -> None:
     p = case.make(case.parameters(3, seed=1, batch=(3,)), LENGTHS)
     once = torch.tensor([0.0] + [-torch.inf] * (COUNT - 1), dtype=torch.float64)
-    *columns, scores = p.topk(COUNT)
-    assert torch.equal(scores[EMPTY], once)
-    assert all((column[EMPTY] == -1).all() for column in columns)
+    *columns, scores, log_probs = p.topk(COUNT)
+    assert torch.equal(scores[:, EMPTY], once) and torch.equal(log_probs[:, EMPTY], once)
+    assert all((column[:, EMPTY] == -1).all() for column in columns)
     for method in (None, *get_args(DistinctMethod)):
         if method == "beam" and not case.kind.crossing:
             continue
         *columns, log_probs, keys = p.sample_without_replacement(COUNT, method=method)
-        assert torch.equal(log_probs[EMPTY], once), method
-        assert torch.equal(keys[EMPTY] > -torch.inf, once == 0.0), method
-        assert all((column[EMPTY] == -1).all() for column in columns), method
-        assert all((column[OTHERS, 0, 1:3] >= 0).all() for column in columns), method
+        assert torch.equal(log_probs[:, EMPTY], once), method
+        assert torch.equal(keys[:, EMPTY] > -torch.inf, once == 0.0), method
+        assert all((column[:, EMPTY] == -1).all() for column in columns), method
+        assert all((column[0, OTHERS, 1:3] >= 0).all() for column in columns), method
 
 
 @pytest.mark.parametrize("single_root", [True, False])

@@ -57,8 +57,8 @@ class Problem:
 @pytest.mark.parametrize("baseline", [True, False])
 def test_the_mean_of_samples_is_unbiased(scale: float, count: int, baseline: bool) -> None:
     problem = Problem(scale)
-    log_probs, values = problem.chosen(list(itertools.product(range(SIZE), repeat=count)))
-    weights = log_probs.detach().sum(-1).exp()
+    log_probs, values = problem.chosen(list(zip(*itertools.product(range(SIZE), repeat=count), strict=True)))
+    weights = log_probs.detach().sum(0).exp()
     problem.assert_unbiased(weights @ sample_mean(log_probs, values, baseline=baseline))
 
 
@@ -68,7 +68,7 @@ def test_the_mean_of_samples_is_unbiased(scale: float, count: int, baseline: boo
 def test_the_estimate_from_a_set_is_unbiased(scale: float, count: int, baseline: bool) -> None:
     problem = Problem(scale)
     sequences, probabilities = sequence_probabilities(problem.log_probs.detach().exp().numpy(), count)
-    log_probs, values = problem.chosen(sequences.tolist())
+    log_probs, values = problem.chosen(sequences.T.tolist())
     weights = torch.from_numpy(probabilities)
     problem.assert_unbiased(weights @ unordered_set(log_probs, values, baseline=baseline))
 
@@ -98,7 +98,7 @@ def test_the_estimate_by_inclusion_probabilities_is_unbiased(scale: float, count
     log_times = torch.arange(-60.0, 20.0, step, dtype=torch.float64)
     sets, densities = race(problem.log_probs.detach().exp(), log_times, count)
     torch.testing.assert_close(densities.sum().item() * step, 1.0, rtol=0, atol=1e-12)
-    log_probs, values = (part.unsqueeze(1).expand(-1, len(log_times), -1) for part in problem.chosen(sets))
+    log_probs, values = (part.T.unsqueeze(-1).expand(-1, -1, len(log_times)) for part in problem.chosen(sets))
     thresholds = -log_times.expand(len(sets), -1)
     estimates = horvitz_thompson(log_probs, values, thresholds, baseline=baseline)
     problem.assert_unbiased((densities * step * estimates).sum(), 1e-10)
@@ -159,8 +159,8 @@ def test_improbable_samples_keep_everything_finite() -> None:
     log_probs.requires_grad_()
     values = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).expand(2, 3)
     for estimate in (
-        unordered_set(log_probs, values),
-        horvitz_thompson(log_probs, values, torch.tensor([-1001.0, -5001.0])),
+        unordered_set(log_probs.T, values.T),
+        horvitz_thompson(log_probs.T, values.T, torch.tensor([-1001.0, -5001.0])),
     ):
         assert estimate.isfinite().all()
         (gradient,) = torch.autograd.grad(estimate.sum(), log_probs)
@@ -177,14 +177,13 @@ def test_expected_attachment_scores_from_drawn_trees(single_root: bool) -> None:
     trees, _ = support(scores, single_root)
     gold = torch.from_numpy(np.append(-1, trees[5]))
     p = NonProjectiveCRF(torch.from_numpy(scores), single_root=single_root)
-    heads, log_probs, keys = map(
-        torch.from_numpy, sample_distinct_trees(*repeated(scores, repetitions, 2), count + 1, single_root=single_root)
-    )
+    drawn = sample_distinct_trees(*repeated(scores, repetitions, 2), count + 1, single_root=single_root)
+    heads, log_probs, keys = (torch.from_numpy(column).transpose(0, 1) for column in drawn)
     values = (heads == gold)[..., 1:].double().mean(-1)
     estimates = {
-        "mean of the first": sample_mean(log_probs[:, :1], values[:, :1]),
-        "set": unordered_set(log_probs[:, :count], values[:, :count]),
-        "inclusion": horvitz_thompson(log_probs[:, :count], values[:, :count], keys[:, count]),
+        "mean of the first": sample_mean(log_probs[:1], values[:1]),
+        "set": unordered_set(log_probs[:count], values[:count]),
+        "inclusion": horvitz_thompson(log_probs[:count], values[:count], keys[count]),
     }
     spreads = {}
     for name, estimate in estimates.items():
@@ -198,8 +197,8 @@ def test_expected_attachment_scores_from_drawn_trees(single_root: bool) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_batches_and_dtypes(batch: tuple[int, ...], dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(3)
-    log_probs = torch.randn(*batch, 7, generator=generator, dtype=torch.float64).log_softmax(-1)[..., :4].to(dtype)
-    values = torch.randn(*batch, 4, generator=generator, dtype=torch.float64).to(dtype)
+    log_probs = torch.randn(7, *batch, generator=generator, dtype=torch.float64).log_softmax(0)[:4].to(dtype)
+    values = torch.randn(4, *batch, generator=generator, dtype=torch.float64).to(dtype)
     threshold = torch.full(batch, -3.0, dtype=dtype)
     tolerance = 1e-4 if dtype == torch.float32 else 1e-13
     estimates: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
@@ -211,7 +210,7 @@ def test_batches_and_dtypes(batch: tuple[int, ...], dtype: torch.dtype) -> None:
         found = estimate(log_probs, values, threshold)
         assert found.shape == batch
         assert found.dtype == dtype
-        items = zip(log_probs.reshape(-1, 4), values.reshape(-1, 4), threshold.reshape(-1), strict=True)
+        items = zip(log_probs.reshape(4, -1).T, values.reshape(4, -1).T, threshold.reshape(-1), strict=True)
         expected = torch.stack([estimate(*(part.double() for part in item)) for item in items])
         torch.testing.assert_close(found.reshape(-1).double(), expected, rtol=tolerance, atol=tolerance)
 
@@ -220,4 +219,4 @@ def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(TreeparseError, match="one shape"):
         sample_mean(torch.zeros(3), torch.zeros(2))
     with pytest.raises(TreeparseError, match="K >= 1"):
-        unordered_set(torch.zeros(2, 0), torch.zeros(2, 0))
+        unordered_set(torch.zeros(0, 2), torch.zeros(0, 2))

@@ -163,19 +163,19 @@ def test_lists_of_trees_equal_enumeration(single_root: bool) -> None:
         for item, graph in enumerate(graphs):
             scores[item, : len(graph), : len(graph)] = torch.from_numpy(graph)
         p = ProjectiveCRF(scores, torch.from_numpy(lengths), single_root=single_root, validate_args=False)
-        heads, totals = p.topk(60)
+        heads, totals, _ = p.topk(60)
         one_by_one = list(p.best_first())
         for item, graph in enumerate(graphs):
             n, (trees, expected) = lengths[item], ranked_trees(graph, all_trees(len(graph) - 1, single_root, True))
-            found = heads[item, : len(trees), 1 : n + 1]
+            found = heads[: len(trees), item, 1 : n + 1]
             np.testing.assert_array_equal(found.numpy(), trees)
-            np.testing.assert_array_equal(totals[item, : len(trees)].numpy(), expected)
-            assert (heads[item, len(trees) :] == -1).all()
-            assert (totals[item, len(trees) :] == -torch.inf).all()
+            np.testing.assert_array_equal(totals[: len(trees), item].numpy(), expected)
+            assert (heads[len(trees) :, item] == -1).all()
+            assert (totals[len(trees) :, item] == -torch.inf).all()
             for place, (tree, score) in enumerate(one_by_one):
-                assert torch.equal(tree[item], heads[item, place])
-                assert score[item] == totals[item, place]
-        assert len(one_by_one) == int((totals > -torch.inf).sum(1).max())
+                assert torch.equal(tree[item], heads[place, item])
+                assert score[item] == totals[place, item]
+        assert len(one_by_one) == int((totals > -torch.inf).sum(0).max())
 
 
 @ROOTS

@@ -73,10 +73,9 @@ class SampledRisk(ListedRisk):
         if self.replacement:
             trees = distribution.sample((self.samples,))
         else:
-            heads, labels, _, _ = distribution.sample_without_replacement(self.samples)
-            trees = heads.transpose(0, 1), labels.transpose(0, 1)
+            trees = distribution.sample_without_replacement(self.samples)[:2]
         estimate = sample_mean if self.replacement else unordered_set
-        return estimate(distribution.log_prob(*trees).T, self.cost_of(*trees, batch).T)
+        return estimate(distribution.log_prob(*trees), self.cost_of(*trees, batch))
 
 
 class KBestRisk(ListedRisk):
@@ -102,8 +101,7 @@ class KBestRisk(ListedRisk):
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` words."""
-        heads, labels, _ = distribution.topk(self.trees)
-        trees = heads.transpose(0, 1), labels.transpose(0, 1)
+        trees = distribution.topk(self.trees)[:2]
         probs = (value_at(self.scale, self.progress) * distribution.score(*trees)).softmax(0)
         return (probs * self.cost_of(*trees, batch)).sum(0)
 

@@ -115,8 +115,8 @@ class SilverTrees(Objective):
         elif self.trees == "sampled":
             heads, labels = q.sample((self.count,))
         else:
-            heads, labels, scores = q.topk(self.count)
-            return heads.transpose(0, 1), labels.transpose(0, 1), scores.softmax(-1).T
+            heads, labels, scores, _ = q.topk(self.count)
+            return heads, labels, scores.softmax(0)
         return heads, labels, torch.full(heads.shape[:2], 1 / len(heads), dtype=q.dtype, device=heads.device)
 
 

@@ -54,9 +54,9 @@ and ``risk`` allow. ``log_prob`` takes whole trees. ``help("treeparse.trees.chec
 The expectation of a function that is no sum over arcs has unbiased estimates, and gradients, from samples::
 
     p = NonProjectiveCRF(torch.randn(32, 21, 21, requires_grad=True), lengths)
-    heads, log_probs, keys = p.sample_without_replacement(8)  # (32, 8, 21): different trees, in the order drawn
-    cost = (heads != p.mode.unsqueeze(-2)).any(-1).double()  # any function of a whole tree
-    log_probs = p.log_prob(heads.movedim(-2, 0)).movedim(0, -1)  # with their graph
+    heads = p.sample_without_replacement(8).heads  # (8, 32, 21): different trees, in the order drawn
+    cost = (heads != p.mode).any(-1).double()  # any function of a whole tree
+    log_probs = p.log_prob(heads)  # with their graph
     unordered_set(log_probs, cost).mean().backward()  # the score-function gradient, with a baseline built in
 
 A custom model can learn a latent tree from any loss::

@@ -32,7 +32,15 @@ from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, named
 from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_agreeing_with, arcs_of, perturbed, straight_through
-from treeparse.trees.tree_lists import MAX_ENUMERATED_WORDS, growing_indices, head_lists, pad_lists, sort_by_score
+from treeparse.trees.tree_lists import (
+    MAX_ENUMERATED_WORDS,
+    BestTrees,
+    DistinctTrees,
+    growing_indices,
+    head_lists,
+    pad_lists,
+    sort_by_score,
+)
 
 SHOWN = 4  # sentences of a batch in a notebook
 
@@ -120,6 +128,10 @@ class TreeCRF(TreeDistribution):
         """The family, which defines the trees and computes sums, best trees and draws."""
 
     @property
+    def has_sums(self) -> bool:
+        return self.family.has_sums
+
+    @property
     def kind_of_trees(self) -> str:
         return f"{type(self).__name__} with {'one root' if self.single_root else 'many roots'}"
 
@@ -174,18 +186,17 @@ class TreeCRF(TreeDistribution):
         """Heads of the best tree ``(*batch, n+1)``."""
         return self.flat.unflat(self.flat.heads)
 
-    def topk(self, k: int) -> tuple[Tensor, Tensor]:
-        """Return the k best trees, best first: heads ``(*batch, k, n+1)`` and unnormalised scores ``(*batch, k)``.
+    def topk(self, k: int) -> BestTrees:
+        """Return the k best trees: heads ``(k, *batch, n+1)``, unnormalised scores and log_probs ``(k, *batch)``.
 
-        Exact and distinct ([KBest]; projective ones by Huang and Chiang 2005). Past the number of trees heads are -1
-        and scores -inf.
+        Exact and distinct, best first ([KBest]; projective ones by Huang and Chiang 2005). Past the number of trees
+        heads are -1, scores and log probabilities -inf. ``log_prob`` and ``score`` of the heads are differentiable.
 
         Raises:
             TreeparseError: unless k is an integer, 1 or more.
         """
         trees = self.flat.k_best(check_count(k))
-        scores, heads = sort_by_score(trees.scores[:, :k], trees.heads[:, :k])
-        return self.flat.as_batch(heads), self._round(self.flat.as_batch(scores))
+        return BestTrees(*self._with_log_probs(*sort_by_score(trees.scores[:, :k], trees.heads[:, :k])))
 
     def best_first(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield all trees, best first: heads ``(*batch, n+1)`` and scores ``(*batch,)``, each computed on request.
@@ -194,7 +205,8 @@ class TreeCRF(TreeDistribution):
         """
         trees = self.flat.k_best(1)
         for index in growing_indices(trees):
-            yield self.flat.as_batch(trees.heads[:, index]), self._round(self.flat.as_batch(trees.scores[:, index]))
+            heads, scores = self._listed(trees.scores[:, index], trees.heads[:, index])
+            yield heads, self._round(scores)
 
     def minimum_risk(self) -> Tensor:
         """Return heads ``(*batch, n+1)`` of the tree of the support with the highest expected UAS, the MBR tree.
@@ -246,7 +258,7 @@ class TreeCRF(TreeDistribution):
 
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> DistinctTrees:
         """Draw different trees in order, each from all that are left: heads, log probabilities and keys.
 
         A key is a tree's log probability plus independent Gumbel noise, and the drawn trees have the k largest keys.
@@ -262,15 +274,16 @@ class TreeCRF(TreeDistribution):
                 the CPU and for projective trees, otherwise "beam".
 
         Returns:
-            Heads ``(*batch, k, n+1)``, log probabilities ``(*batch, k)`` in nats, and keys ``(*batch, k)``, which
-            descend. Past the number of trees heads are -1, log probabilities and keys -inf.
+            Heads ``(k, *batch, n+1)``, log_probs ``(k, *batch)`` in nats, and keys ``(k, *batch)``, which descend.
+            Past the number of trees heads are -1, log probabilities and keys -inf.
 
         Raises:
             TreeparseError: unless k is an integer, 1 or more; for an unknown method.
         """
         seeds = item_seeds(generator, self.batch_shape.numel())
-        heads, log_probs, keys = self.flat.sample_without_replacement(seeds, check_count(k), method)
-        return heads, self._round(log_probs), self._round(keys)
+        columns = self.flat.sample_without_replacement(seeds, check_count(k), method)
+        heads, log_probs, keys = (column.movedim(len(self.batch_shape), 0) for column in columns)
+        return DistinctTrees(heads, self._round(log_probs), self._round(keys))
 
     def expected_uas(self, heads: Tensor) -> Tensor:
         """Return the expected share ``(*batch,)`` of words with a known head whose head is right in a random tree.
@@ -435,7 +448,7 @@ class TreeCRF(TreeDistribution):
 
 def arcs_in_notebook(trees: TreeCRF, text: str) -> str | None:
     """Return a text and the probabilities of the first sentences' arcs as heat maps; None without sums."""
-    if not trees.family.has_sums:
+    if not trees.has_sums:
         return None
     some = trees.detach()
     some = some if some.batch_shape else some.expand((1,))

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
@@ -134,6 +135,11 @@ class TreeDistribution(Distribution, ABC):
 
     @property
     @abstractmethod
+    def has_sums(self) -> bool:
+        """Whether there are sums over all trees: log partition, marginals, entropy and what is made of them."""
+
+    @property
+    @abstractmethod
     def marginals(self) -> Tensor:
         """The probability of every arc or labelled arc ``(*batch, *part)``, differentiable; 0 at other entries."""
 
@@ -228,6 +234,22 @@ class TreeDistribution(Distribution, ABC):
     @abstractmethod
     def _in_support(self, value: Any) -> Tensor:
         """Tell which values are in the support ``(*sample, *batch)`` bool."""
+
+    def _log_probs_of_scored(self, scores: Tensor) -> Tensor:
+        """Return log probabilities of trees from scores ``(*sample, *batch)``: NaN without sums, -inf for -inf."""
+        log_partition = self.flat.log_partition if self.has_sums else torch.nan
+        return torch.where(scores > -torch.inf, scores - log_partition, -torch.inf)
+
+    def _listed(self, scores: np.ndarray, *trees: np.ndarray) -> list[Tensor]:
+        """Convert scores ``(*list, B)`` and trees ``(*list, B, n+1)``: trees ``(*list, *batch, n+1)``, then scores."""
+        shape = (*scores.shape[:-1], *self.batch_shape)
+        *rows, values = (torch.from_numpy(column).to(self.lengths.device) for column in (*trees, scores))
+        return [*(row.reshape(*shape, row.shape[-1]) for row in rows), values.reshape(shape)]
+
+    def _with_log_probs(self, *columns: np.ndarray) -> list[Tensor]:
+        """Return trees, scores and log probabilities from scores ``(B, k)`` and trees ``(B, k, n+1)``."""
+        *trees, scores = self._listed(*(column.swapaxes(0, 1) for column in columns))
+        return [*trees, self._round(scores), self._round(self._log_probs_of_scored(scores).detach())]
 
     def _round(self, value: Tensor) -> Tensor:
         return value.to(self.dtype)

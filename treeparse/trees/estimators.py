@@ -25,7 +25,7 @@ SMALLEST_OUTSIDE = 2.0**-60  # the smallest q: the rounding of 1 - sum p hides s
 
 
 def sample_mean(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -> Tensor:
-    """Return the mean ``(*batch,)`` of values ``(*batch, K)`` of samples with replacement.
+    """Return the mean ``(*batch,)`` of values ``(K, *batch)`` of samples with replacement.
 
     With ``baseline`` and at least two samples, the gradient compares each value with the mean of the others, which
     removes much of its variance and adds no bias (Kool et al. 2019, *Buy 4 REINFORCE samples, get a baseline for
@@ -48,8 +48,8 @@ def horvitz_thompson(log_probs: Tensor, values: Tensor, threshold: Tensor, *, ba
     al. 2007 with other keys; Kool et al. 2019, *Stochastic beams and where to find them*, §4.2).
 
     Args:
-        log_probs: ``(*batch, K)``, of the K samples of the largest keys.
-        values: ``(*batch, K)``.
+        log_probs: ``(K, *batch)``, of the K samples of the largest keys.
+        values: ``(K, *batch)``.
         threshold: ``(*batch,)``, the next key: draw K + 1 samples and pass the first K and the key of the last. -inf if
             there are at most K trees; then the estimate is exact.
         baseline: ``(*batch,)`` or one number, with which the gradient compares values; it must not depend on the
@@ -65,7 +65,7 @@ def horvitz_thompson(log_probs: Tensor, values: Tensor, threshold: Tensor, *, ba
 def unordered_set(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -> Tensor:
     """Return the mean ``(*batch,)`` of the first sample's value over all orders in which the set may have been drawn.
 
-    ``log_probs`` and ``values`` ``(*batch, K)`` are of samples without replacement. The estimate is the sum of
+    ``log_probs`` and ``values`` ``(K, *batch)`` are of samples without replacement. The estimate is the sum of
     ``p(s) R(s) f(s)``, where ``R(s)`` is the leave-one-out ratio: the probability to draw the other elements from a
     distribution without ``s``, divided by the probability of the set (Kool et al. 2020, *Estimating gradients for
     discrete random variables by sampling without replacement*). With ``baseline`` and K > 1, the gradient compares
@@ -95,15 +95,16 @@ def _of_batch(value: Tensor, logs: Tensor, name: str) -> Tensor:
 
 
 def _checked(log_probs: Tensor, values: Tensor) -> tuple[Tensor, Tensor, torch.dtype]:
-    """Check log probabilities and values; return both as float64, and the dtype of the result."""
-    if log_probs.shape != values.shape or not log_probs.dim() or not log_probs.shape[-1]:
+    """Check log probabilities and values ``(K, *batch)``; return float64 ``(*batch, K)``, and the result's dtype."""
+    if log_probs.shape != values.shape or not log_probs.dim() or not len(log_probs):
         raise TreeparseError(
-            f"Log probabilities and values must have one shape (*batch, K) with K >= 1 samples, got "
+            f"Log probabilities and values must have one shape (K, *batch) with K >= 1 samples, got "
             f"{tuple(log_probs.shape)} and {tuple(values.shape)}."
         )
     check_dtype(log_probs, "Log probabilities")
     dtype = torch.promote_types(torch.promote_types(log_probs.dtype, values.dtype), torch.float32)
-    return log_probs.to(torch.float64), values.to(torch.float64), dtype
+    log_probs, values = (column.to(torch.float64).movedim(0, -1) for column in (log_probs, values))
+    return log_probs, values, dtype
 
 
 def _estimate(log_probs: Tensor, values: Tensor, weights: Tensor, others: Tensor) -> Tensor:

@@ -300,10 +300,6 @@ class FlatTrees:
         self.require(torch.from_numpy(trees.scores[:, 0] > -np.inf))
         return trees
 
-    def as_batch(self, array: np.ndarray) -> Tensor:
-        """Convert an array ``(B, ...)`` to a tensor ``(*batch, ...)``."""
-        return self.unflat(torch.from_numpy(array).to(self.arcs.device))
-
     def sample(self, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         """Draw exact, independent samples by seeds ``(B,)``: heads ``(B, count, n+1)``."""
         heads = self._constants("sample", self.given, self.lengths, seeds, count, method)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +12,40 @@ from treeparse.kernels.arrays import FloatArray
 from treeparse.trees.families import KBest
 
 MAX_ENUMERATED_WORDS = 7
+
+
+class BestTrees(NamedTuple):
+    """Trees ``(k, *batch, n+1)``, best first; past the last tree -1 and -inf. All columns are constants."""
+
+    heads: Tensor
+    scores: Tensor  # (k, *batch) unnormalised
+    log_probs: Tensor  # (k, *batch) nats; NaN for trees without sums
+
+
+class BestLabeledTrees(NamedTuple):
+    """Labelled trees ``(k, *batch, n+1)``; otherwise as ``BestTrees``."""
+
+    heads: Tensor
+    labels: Tensor
+    scores: Tensor
+    log_probs: Tensor
+
+
+class DistinctTrees(NamedTuple):
+    """Different trees ``(k, *batch, n+1)`` in the order drawn; past the last tree -1, -inf and -inf."""
+
+    heads: Tensor
+    log_probs: Tensor  # (k, *batch) nats
+    keys: Tensor  # (k, *batch) log probabilities plus Gumbel noise, descending
+
+
+class DistinctLabeledTrees(NamedTuple):
+    """Different labelled trees ``(k, *batch, n+1)``; otherwise as ``DistinctTrees``."""
+
+    heads: Tensor
+    labels: Tensor
+    log_probs: Tensor
+    keys: Tensor
 
 
 def growing_indices(trees: KBest) -> Iterator[int]:

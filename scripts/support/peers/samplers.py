@@ -78,7 +78,8 @@ def treeparse_distinct(method: DistinctMethod | None = None) -> Sampler:
     """Trees drawn without replacement."""
 
     def draw(scores: Tensor, count: int, generator: torch.Generator) -> Tensor:
-        return NonProjectiveCRF(scores).sample_without_replacement(count, generator=generator, method=method)[0]
+        trees = NonProjectiveCRF(scores).sample_without_replacement(count, generator=generator, method=method)
+        return trees.heads.transpose(0, 1)
 
     return by_tensors(method, draw)
 

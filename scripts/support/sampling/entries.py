@@ -73,7 +73,7 @@ def draw_distinct(name: DistinctMethod | None, batch: Scored, count: int) -> Int
         return published.draw_list(batch.scores, batch.lengths, np.arange(len(batch.lengths)).astype(np.uint64), count)
     trees = NonProjectiveCRF(torch.from_numpy(batch.scores), torch.from_numpy(batch.lengths), validate_args=False)
     generator = torch.Generator().manual_seed(0)
-    return trees.sample_without_replacement(count, generator=generator, method=name)[0].numpy()
+    return trees.sample_without_replacement(count, generator=generator, method=name).heads.transpose(0, 1).numpy()
 
 
 def distinct_entries(batch: Scored, count: int) -> list[Entry]:
@@ -101,7 +101,9 @@ def _search(device: str, batch: Scored, count: int) -> IntArray:
     scores, lengths = (torch.from_numpy(part).to(device) for part in (batch.scores, batch.lengths))
     trees = NonProjectiveCRF(scores, lengths, validate_args=False)
     generator = torch.Generator().manual_seed(0)
-    return trees.sample_without_replacement(count, generator=generator, method="beam")[0].cpu().numpy()
+    return (
+        trees.sample_without_replacement(count, generator=generator, method="beam").heads.transpose(0, 1).cpu().numpy()
+    )
 
 
 def devices() -> str:

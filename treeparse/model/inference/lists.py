@@ -28,10 +28,10 @@ LONGEST_LIST = 2**27  # words in the list of one sentence
 class TreeLists(NamedTuple):
     """The labelled trees of a batch, up to K for each item, in order; -1 and -inf pad shorter lists."""
 
-    heads: Tensor  # (B, K, n+1)
-    labels: Tensor  # (B, K, n+1)
-    log_probs: Tensor  # (B, K) nats
-    scores: Tensor  # (B, K) sums over the labelled arcs
+    heads: Tensor  # (K, B, n+1)
+    labels: Tensor  # (K, B, n+1)
+    scores: Tensor  # (K, B) sums over the labelled arcs
+    log_probs: Tensor  # (K, B) nats
 
     @classmethod
     def of(cls, lists: Sequence[ItemList], log_partition: Tensor, nodes: int) -> Self:
@@ -39,14 +39,14 @@ class TreeLists(NamedTuple):
         longest = max(len(each.rows) for each in lists)
         columns = ([row[part] for each in lists for row in _filled(each.rows, longest, nodes)] for part in range(2))
         shape, device = (len(lists), longest, nodes), log_partition.device
-        heads, labels = (torch.tensor([*rows], device=device).reshape(shape) for rows in columns)
+        heads, labels = (torch.tensor([*rows], device=device).reshape(shape).transpose(0, 1) for rows in columns)
         scores = [[*each.scores, *[-math.inf] * (longest - len(each.scores))] for each in lists]
-        values = torch.tensor(scores, dtype=torch.float64, device=device)
-        return cls(heads, labels, values - log_partition.unsqueeze(-1), values)
+        values = torch.tensor(scores, dtype=torch.float64, device=device).T
+        return cls(heads, labels, values, values - log_partition)
 
     def items(self) -> list[ItemList]:
         """The trees of each item."""
-        heads, labels, scores = fetched(self.heads, self.labels, self.scores)
+        heads, labels, scores = (column.transpose(0, 1) for column in fetched(*self[:3]))
         counts = (heads[..., 1] >= 0).sum(-1)
         columns = zip(*(column.tolist() for column in (counts, heads, labels, scores)), strict=True)
         return [
@@ -56,7 +56,7 @@ class TreeLists(NamedTuple):
 
     def parses(self, sentences: Sequence[Sentence], names: Sequence[str]) -> list[list[Parse]]:
         """The trees of each sentence as parses; ``names`` are the labels by their ids."""
-        heads, labels, *values = (column.numpy() for column in fetched(*self))
+        heads, labels, *values = (column.transpose(0, 1).numpy() for column in fetched(*self))
         real = heads[..., 1] >= 0
         # Convert all items at once, because that is faster. Leave out the padding, because the longest list may be
         # hundreds of times as long as others.
@@ -138,7 +138,7 @@ class ChosenTree(ListFinder):
         """Return lists of one tree from heads and labels ``(B, n+1)``."""
         scores = p.score(heads, labels)
         log_probs = p.log_prob_of_scored(heads, labels, scores)
-        return TreeLists(*(column.unsqueeze(1) for column in (heads, labels, log_probs, scores)))
+        return TreeLists(*(column.unsqueeze(0) for column in (heads, labels, scores, log_probs)))
 
     def under(self, rules: Rules) -> ListFinder:
         if self.decoder == "minimum_risk":
@@ -159,8 +159,8 @@ class BestLists(ListFinder):
 
     def __call__(self, p: LabeledDistribution, indices: Sequence[int]) -> TreeLists:
         crf = p.as_crf("Lists of the best trees")
-        heads, labels, scores = crf.for_decoder(self.decoder).topk(list_length(self.k, p, different=True))
-        return TreeLists(heads, labels, scores - crf.log_partition.unsqueeze(-1), scores)
+        heads, labels, scores, _ = crf.for_decoder(self.decoder).topk(list_length(self.k, p, different=True))
+        return TreeLists(heads, labels, scores, crf.log_prob_of_scored(heads, labels, scores))
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def list_length(k: int, p: LabeledDistribution, *, different: bool) -> int:
     return k
 
 
-def _parse(sentence: Sentence, heads: list[int], labels: list[str], log_prob: float, score: float) -> Parse:
+def _parse(sentence: Sentence, heads: list[int], labels: list[str], score: float, log_prob: float) -> Parse:
     end = len(sentence.forms) + 1
     return Parse(sentence.forms, tuple(heads[1:end]), tuple(labels[1:end]), log_prob, score)
 

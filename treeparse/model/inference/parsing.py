@@ -270,7 +270,7 @@ def _lists(
     """
     try:
         lists = finder(p, indices) if batch is None else finder.ruled(p.as_crf("Rules"), indices, batch)
-        if first is not None and bool((lists.heads[:, 0, 1] < 0).any()):
+        if first is not None and bool((lists.heads[0, :, 1] < 0).any()):
             raise NoTreeError("No tree was found.")
     except NoTreeError as error:
         if first is None:

@@ -23,7 +23,7 @@ def with_probabilities(
         lists: the parses of each sentence, one for each tree.
         label_powers: the power of P(label | arc) of each model, as in `LabeledDistribution.tree_marginals`.
     """
-    marginals = p.tree_marginals(trees.heads.transpose(0, 1), trees.labels.transpose(0, 1), label_powers)
+    marginals = p.tree_marginals(trees.heads, trees.labels, label_powers)
     arcs, labeled = (part.clamp_max(1.0).transpose(0, 1).tolist() for part in marginals)
     entropy = p.entropy()
     entropies = repeat(None, len(lists)) if entropy is None else entropy.clamp_min(0.0).tolist()

@@ -85,7 +85,7 @@ class IndependentDraws:
         """Draw more trees of some items, all of which took part in the previous rounds."""
         heads, labels = _some(self._p, items).sample((self._size,), generator=[self._generators[i] for i in items])
         self._size = min(2 * self._size, LONGEST_ROUND)
-        return _rows(heads.transpose(0, 1), labels.transpose(0, 1))
+        return _rows(heads, labels)
 
 
 class DistinctDraws:
@@ -106,7 +106,7 @@ class DistinctDraws:
         if self._drawn == self._most:
             return [[] for _ in items]
         lists = _some(self._p, items).sample_without_replacement(self._size, generator=self._generators(items))
-        new = [part[:, self._drawn :] for part in lists[:2]]
+        new = [part[self._drawn :] for part in lists[:2]]
         self._drawn, self._size = self._size, min(2 * self._size, self._most)
         return _rows(*new)
 
@@ -168,8 +168,9 @@ def _some(p: LabeledCRF, items: Sequence[int]) -> LabeledCRF:
 
 
 def _rows(heads: Tensor, labels: Tensor) -> list[list[Row]]:
-    """The trees of each item, from heads and labels ``(I, T, n+1)``, without the padding trees of -1."""
-    counts = (heads[..., 1] >= 0).sum(-1).tolist()
+    """The trees of each item, from heads and labels ``(T, I, n+1)``, without the padding trees of -1."""
+    counts = (heads[..., 1] >= 0).sum(0).tolist()
+    heads, labels = heads.transpose(0, 1), labels.transpose(0, 1)
     return [
         list(zip(some[:count], others[:count], strict=True))
         for count, some, others in zip(counts, heads.tolist(), labels.tolist(), strict=True)

@@ -57,11 +57,10 @@ class SampledLists(ListFinder):
         drawn_from = p if self.temperature == 1 else self._tempered(p)
         generators = self._generators(indices)
         if self.replacement:
-            heads, labels = drawn_from.sample((k,), generator=generators)
+            trees = drawn_from.sample((k,), generator=generators)
         else:
-            lists = drawn_from.sample_without_replacement(k, generator=generators)
-            heads, labels = (part.transpose(0, 1) for part in lists[:2])
-        return self._lists(p, drawn_from, heads, labels)
+            trees = drawn_from.sample_without_replacement(k, generator=generators)[:2]
+        return self._lists(p, drawn_from, *trees)
 
     def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
         """Draw trees until k of them satisfy the rules; the rounds do not depend on k."""
@@ -75,7 +74,7 @@ class SampledLists(ListFinder):
         )
         lists = accepted_lists(drawing, self.k, batch)
         trees = TreeLists.of([ItemList(rows, []) for rows in lists], p.log_partition, p.scores.shape[-1])
-        return self._lists(p, drawn_from, *(part.transpose(0, 1) for part in trees[:2]))
+        return self._lists(p, drawn_from, *trees[:2])
 
     def _lists(
         self, p: LabeledDistribution, drawn_from: LabeledDistribution, heads: Tensor, labels: Tensor
@@ -83,7 +82,7 @@ class SampledLists(ListFinder):
         """Lists of the trees ``(K, B, n+1)`` drawn from ``drawn_from``, scored by ``p``."""
         scores = p.score(heads, labels)
         log_probs = drawn_from.log_prob_of_scored(heads, labels, scores / self.temperature).clamp_max(0.0)
-        return TreeLists(*(part.transpose(0, 1) for part in (heads, labels, log_probs, scores)))
+        return TreeLists(heads, labels, scores, log_probs)
 
     def _generators(self, indices: Sequence[int]) -> list[Generator]:
         """Return the generator of each sentence, which depends only on the seed and the sentence's seed index."""

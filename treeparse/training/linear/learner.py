@@ -115,7 +115,7 @@ class LinearLearner:
             cost = (known.unsqueeze(-2) >= 0).float().expand_as(scored.scores[0]).clone()
             cost.scatter_(-2, known.clamp_min(0).unsqueeze(-2), 0.0)
             trees = self._trees([scored.scores[0] + cost, *scored.scores[1:]], scored.lengths)
-        heads = trees.mode.unsqueeze(1) if k == 1 else trees.topk(k)[0]
+        heads = trees.mode.unsqueeze(1) if k == 1 else trees.topk(k).heads.transpose(0, 1)
         heads = torch.where((heads[..., 1:2] < 0) & (k > 1), gold.unsqueeze(1), heads)  # past the number of trees
         wrong = ((known.unsqueeze(1) != heads) & (known.unsqueeze(1) >= 0)).sum(-1).double().numpy()
         parts = differences(gold, heads, scored.lengths, self.kinds, self.scorer.arrays)

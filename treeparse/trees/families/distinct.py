@@ -184,4 +184,4 @@ def _sums_of_kind(kind: PartKind, heads: IntArray, scores: FloatArray, lengths: 
     batch, samples, nodes = heads.shape
     trees = torch.from_numpy(heads).transpose(0, 1).reshape(-1, nodes)
     parts = kind.of_trees(trees, torch.from_numpy(lengths).expand(samples, batch).reshape(-1))
-    return scores_of_parts(torch.from_numpy(scores), parts.reshape(samples, batch, -1)).sum(-1).T.numpy()
+    return scores_of_parts(torch.from_numpy(scores), parts.reshape(samples, batch, parts.shape[-1])).sum(-1).T.numpy()

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Size, Tensor
 
@@ -31,13 +30,7 @@ from treeparse.trees.labels.best import BestLabeled
 from treeparse.trees.labels.flat import FlatLabeledTrees
 from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.sources import ForbiddenLabels, LabelSource, LabelTensor
-from treeparse.trees.labels.trees import (
-    BestLabeledTrees,
-    DistinctLabeledTrees,
-    LabeledPair,
-    LabeledTree,
-    TreeMarginals,
-)
+from treeparse.trees.labels.trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.look_ups import gather, rows_at
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import named
@@ -45,7 +38,13 @@ from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF
 from treeparse.trees.tree_kinds import DISTRIBUTIONS
-from treeparse.trees.tree_lists import growing_indices, pad_lists, sort_by_score
+from treeparse.trees.tree_lists import (
+    BestLabeledTrees,
+    DistinctLabeledTrees,
+    growing_indices,
+    pad_lists,
+    sort_by_score,
+)
 
 
 class LabeledCRF(TreeDistribution):
@@ -98,6 +97,10 @@ class LabeledCRF(TreeDistribution):
             _event_shape=base.event_shape,
             _validate_args=self._validate_args if validate_args is None else validate_args,
         )
+
+    @property
+    def has_sums(self) -> bool:
+        return self.base.flat.family.has_sums
 
     @property
     def kind_of_trees(self) -> str:
@@ -182,7 +185,7 @@ class LabeledCRF(TreeDistribution):
         It is the best tree if the score of an arc is its greatest labelled marginal ([Exp] §6.1). Trees without sums
         take the marginals of ``mean_field``.
         """
-        if not self.base.flat.family.has_sums:
+        if not self.has_sums:
             return self.mean_field().minimum_risk()
         return self._best.minimum_risk(self.arcs.flat)
 
@@ -229,29 +232,26 @@ class LabeledCRF(TreeDistribution):
         return self._with(base.with_scores(self.scores, validate_args=self.base.flat.validate), self.label_scores)
 
     def topk(self, k: int) -> BestLabeledTrees:
-        """Return the k best labelled trees: heads and labels ``(*batch, k, n+1)``, unnormalised scores ``(*batch, k)``.
+        """Return the k best labelled trees: heads, labels ``(k, *batch, n+1)``, scores and log_probs ``(k, *batch)``.
 
         Best first, exact and distinct: trees that differ in a label only are different. Past the number of labelled
-        trees heads and labels are -1 and scores -inf. Of equal scores, the greater sum of arc keys comes first
-        (``ties``), then the better labels of the earlier words; of an arc's equal labels the lowest comes first.
+        trees heads and labels are -1, scores and log probabilities -inf. Of equal scores, the greater sum of arc keys
+        comes first (``ties``), then the better labels of the earlier words; of an arc's equal labels the lowest comes
+        first.
         """
         trees = self._best.k_best(check_count(k))
-        scores, heads, labels = sort_by_score(trees.scores, trees.heads, trees.labels)
-        return self._listed(heads, labels, scores)
+        return BestLabeledTrees(*self._with_log_probs(*sort_by_score(trees.scores, trees.heads, trees.labels)))
 
-    def best_first(self) -> Iterator[BestLabeledTrees]:
+    def best_first(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield all labelled trees, best first: heads, labels ``(*batch, n+1)`` and scores, each computed on request.
 
         Shorter lists are padded as in ``topk``; the iteration ends with the longest.
         """
         trees = self._best.k_best(1)
         for index in growing_indices(trees):
-            yield self._listed(*(column[:, index] for column in (trees.heads, trees.labels, trees.scores)))
-
-    def _listed(self, heads: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> BestLabeledTrees:
-        """Convert arrays ``(B, ...)`` of a list of trees to tensors ``(*batch, ...)``."""
-        as_batch = self.base.flat.as_batch
-        return BestLabeledTrees(as_batch(heads), as_batch(labels), self._round(as_batch(scores)))
+            columns = (column[:, index] for column in (trees.scores, trees.heads, trees.labels))
+            heads, labels, scores = self._listed(*columns)
+            yield heads, labels, self._round(scores)
 
     def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None
@@ -280,13 +280,14 @@ class LabeledCRF(TreeDistribution):
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
     ) -> DistinctLabeledTrees:
-        """Draw different labelled trees: heads, labels ``(*batch, k, n+1)``, log probabilities and keys, in order.
+        """Draw different labelled trees: heads, labels ``(k, *batch, n+1)``, log probabilities and keys, in order.
 
         Trees that differ in a label only are different. Arguments and results are as for the base.
         """
         seeds = item_seeds(generator, self.batch_shape.numel())
         draw = self.arcs.flat.sample_without_replacement
-        rows, log_probs, keys = draw(seeds, check_count(k), method, self.labels)
+        columns = draw(seeds, check_count(k), method, self.labels)
+        rows, log_probs, keys = (column.movedim(len(self.batch_shape), 0) for column in columns)
         heads, labels = rows.chunk(2, -1)
         return DistinctLabeledTrees(heads, labels, self._round(log_probs), self._round(keys))
 
@@ -311,11 +312,8 @@ class LabeledCRF(TreeDistribution):
         return self._round(torch.where(possible, sum_of_terms(terms), -torch.inf).reshape(heads.shape[:-1]))
 
     def log_prob_of_scored(self, heads: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
-        """Return log probabilities ``(*sample, *batch)`` of trees from their scores: less the log partition.
-
-        They are NaN for trees without sums.
-        """
-        return scores - self.log_partition if self.base.flat.family.has_sums else torch.full_like(scores, torch.nan)
+        """Return log probabilities ``(*sample, *batch)`` of trees from their scores; NaN for trees without sums."""
+        return self._round(self._log_probs_of_scored(scores))
 
     def label_log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of labels given their arcs, ``(*sample, *batch, n+1)`` both.

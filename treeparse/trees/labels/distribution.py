@@ -9,8 +9,9 @@ from torch import Size, Tensor
 from treeparse.lazy import cached_property
 from treeparse.names import Decoder
 from treeparse.trees.labels.crf import LabeledCRF
-from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, LabeledTree, TreeMarginals
+from treeparse.trees.labels.trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.randomness import Generators
+from treeparse.trees.tree_lists import DistinctLabeledTrees
 
 
 class LabeledDistribution(Protocol):

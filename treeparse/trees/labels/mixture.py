@@ -13,9 +13,10 @@ from treeparse.trees.checks import BROADCASTING, fits
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.labels.sources import LabelSource, at_label
-from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, LabeledTree, TreeMarginals
+from treeparse.trees.labels.trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.parts import Parts
 from treeparse.trees.randomness import Generators, item_seeds, uniforms
+from treeparse.trees.tree_lists import DistinctLabeledTrees
 
 SALT = 0x6D697874757265  # gives the draws of components another stream than the draws of trees
 
@@ -167,28 +168,21 @@ class Mixture:
         return torch.minimum((bounds <= numbers * bounds[-1]).sum(0), last)
 
     def sample_without_replacement(self, k: int, *, generator: Generators = None) -> DistinctLabeledTrees:
-        """Draw different labelled trees: heads, labels ``(*batch, k, n+1)``, log probabilities and keys, in order.
+        """Draw different labelled trees: heads, labels ``(k, *batch, n+1)``, log probabilities and keys, in order.
 
         Pairs of a component and a tree are drawn without replacement, k of each component; a later pair of the same
         tree is dropped. The greatest key of a tree's pairs has the law of the tree's own key. Arguments and results are
         as for ``TreeCRF``.
         """
         lists = [p.sample_without_replacement(k, generator=generator) for p in self.components]
-        axis = self.log_weights.dim() - 1
-        heads, labels, keys = (
-            torch.stack([drawn[part] for drawn in lists], axis).flatten(axis, axis + 1) for part in (0, 1, 3)
-        )
-        keys = keys + self.log_weights.movedim(0, -1).repeat_interleave(lists[0][3].shape[-1], -1)
-        indices = _first_of_each(torch.cat([heads, labels], -1), keys, k)
+        rows = torch.cat([torch.cat(drawn[:2], -1) for drawn in lists])
+        keys = torch.cat([drawn.keys + weights for drawn, weights in zip(lists, self.log_weights, strict=True)])
+        indices = _first_of_each(rows, keys, k)
         missing, indices = indices < 0, indices.clamp_min(0)
-        heads, labels = (
-            trees.take_along_dim(indices.unsqueeze(-1), -2).masked_fill(missing.unsqueeze(-1), -1)
-            for trees in (heads, labels)
-        )
-        log_probs = self.log_prob(heads.movedim(-2, 0), labels.movedim(-2, 0)).movedim(0, -1)
-        keys = keys.take_along_dim(indices, -1)
-        log_probs, keys = (values.masked_fill(missing, -torch.inf) for values in (log_probs, keys))
-        return DistinctLabeledTrees(heads, labels, log_probs, keys)
+        rows = rows.take_along_dim(indices.unsqueeze(-1), 0).masked_fill(missing.unsqueeze(-1), -1)
+        heads, labels = rows.chunk(2, -1)
+        values = self.log_prob(heads, labels), keys.take_along_dim(indices, 0)
+        return DistinctLabeledTrees(heads, labels, *(value.masked_fill(missing, -torch.inf) for value in values))
 
     def arc_marginals(self) -> Tensor:
         """Return the probability of every arc, whatever its label, ``(B, n+1, n+1)``: float64 constants."""
@@ -294,14 +288,15 @@ def check_alike(distributions: Sequence[LabeledCRF]) -> tuple[LabeledCRF, ...]:
 
 
 def _first_of_each(rows: Tensor, keys: Tensor, k: int) -> Tensor:
-    """Return indices ``(*batch, k)`` of the first k different rows ``(*batch, N, R)`` by descending key, then -1."""
-    indices = torch.full((keys.shape[:-1].numel(), k), -1, device=keys.device)
-    order = keys.sort(dim=-1, descending=True, stable=True).indices
-    counts = (keys > -torch.inf).sum(-1).flatten().tolist()
-    items = zip(rows.reshape(-1, *rows.shape[-2:]), order.reshape(-1, order.shape[-1]), counts, strict=True)
-    for item, (row, ordered, count) in enumerate(items):
-        ordered = ordered[:count]
-        _, first = np.unique(row[ordered].cpu().numpy(), axis=0, return_index=True)
-        ranks = torch.from_numpy(np.sort(first)[:k]).to(ordered.device)
-        indices[item, : len(ranks)] = ordered[ranks]
-    return indices.reshape(*keys.shape[:-1], k)
+    """Return indices ``(k, *batch)`` of the first k different rows ``(N, *batch, R)`` by descending key, then -1."""
+    items = keys.shape[1:].numel()
+    indices = torch.full((k, items), -1, device=keys.device)
+    orders = keys.reshape(len(keys), items).sort(dim=0, descending=True, stable=True).indices
+    counts = (keys > -torch.inf).sum(0).flatten().tolist()
+    rows = rows.reshape(len(rows), items, rows.shape[-1])
+    for item, count in enumerate(counts):
+        order = orders[:count, item]
+        _, first = np.unique(rows[order, item].cpu().numpy(), axis=0, return_index=True)
+        ranks = torch.from_numpy(np.sort(first)[:k]).to(order.device)
+        indices[: len(ranks), item] = order[ranks]
+    return indices.reshape(k, *keys.shape[1:])

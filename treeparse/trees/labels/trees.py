@@ -1,4 +1,4 @@
-"""Named tuples of tensors for labelled trees and for lists of them."""
+"""Named tuples of tensors for labelled trees."""
 
 from typing import NamedTuple
 
@@ -19,20 +19,3 @@ class TreeMarginals(NamedTuple):
 
     arcs: Tensor  # of the head, whatever the label
     labeled: Tensor  # of the head and the label
-
-
-class BestLabeledTrees(NamedTuple):
-    """Labelled trees ``(..., n+1)``, best first, and scores ``(...)``; past the last tree -1 and -inf."""
-
-    heads: Tensor
-    labels: Tensor
-    scores: Tensor  # unnormalised
-
-
-class DistinctLabeledTrees(NamedTuple):
-    """Different labelled trees ``(*batch, k, n+1)`` in the order drawn; past the last tree -1, -inf and -inf."""
-
-    heads: Tensor
-    labels: Tensor
-    log_probs: Tensor  # (*batch, k) nats
-    keys: Tensor  # (*batch, k) log probabilities plus Gumbel noise, descending

@@ -1,0 +1,38 @@
+"""Lists of trees come before the batch, so that methods that take trees take a list as it is."""
+
+import pytest
+import torch
+from helpers.tree_cases import Case, every_case_and_order, every_labeled_case, generator
+
+from treeparse.trees import Mixture
+
+every_batch = pytest.mark.parametrize("batch", [(), (0,), (1,), (3,), (3, 3), (2, 0)], ids=str)
+
+
+def lengths_of(batch: tuple[int, ...]) -> torch.Tensor:
+    return torch.randint(1, 4, batch, generator=generator(2))
+
+
+@every_case_and_order
+@every_batch
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_list_has_the_log_probabilities_of_its_trees(case: Case, batch: tuple[int, ...], k: int) -> None:
+    p = case.make(case.parameters(3, seed=4, batch=batch), lengths_of(batch))
+    best, drawn = p.topk(k), p.sample_without_replacement(k, generator=generator(3))
+    columns = 1 + bool(case.labels)
+    for trees, log_probs in ((best[:columns], best.log_probs), (drawn[:columns], drawn.log_probs)):
+        assert trees[0].shape == (k, *batch, 4) and log_probs.shape == (k, *batch)
+        torch.testing.assert_close(p.log_prob(*trees), log_probs, rtol=0, atol=1e-12)
+    torch.testing.assert_close(p.score(*best[:columns]), best.scores, rtol=0, atol=1e-12)
+    assert not best.log_probs.requires_grad
+
+
+@every_labeled_case
+@every_batch
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_list_of_a_mixture_has_the_log_probabilities_of_its_trees(case: Case, batch: tuple[int, ...], k: int) -> None:
+    lengths = lengths_of(batch)
+    p = Mixture([case.make(case.parameters(3, seed=seed, batch=batch), lengths) for seed in (4, 5)])
+    heads, labels, log_probs, keys = p.sample_without_replacement(k, generator=generator(3))
+    assert heads.shape == labels.shape == (k, *batch, 4) and log_probs.shape == keys.shape == (k, *batch)
+    torch.testing.assert_close(p.log_prob(heads, labels), log_probs, rtol=0, atol=1e-12)
