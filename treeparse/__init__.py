@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from treeparse.model import Parser as Parser
     from treeparse.sentence import Sentence as Sentence
     from treeparse.trees import LabeledCRF as LabeledCRF
+    from treeparse.trees import Mixture as Mixture
     from treeparse.trees import NonProjectiveCRF as NonProjectiveCRF
     from treeparse.trees import NonProjectiveSiblingCRF as NonProjectiveSiblingCRF
     from treeparse.trees import ProjectiveCRF as ProjectiveCRF
@@ -29,12 +30,15 @@ _MODULES = {
     "treeparse.errors": "DataError NoTreeError TreeparseError",
     "treeparse.model": "Parse Parser",
     "treeparse.sentence": "Sentence",
-    "treeparse.trees": "LabeledCRF NonProjectiveCRF NonProjectiveSiblingCRF ProjectiveCRF SecondOrderCRF SiblingCRF",
+    "treeparse.trees": (
+        "LabeledCRF Mixture NonProjectiveCRF NonProjectiveSiblingCRF ProjectiveCRF SecondOrderCRF SiblingCRF"
+    ),
 }
 _load, _names = names_on_demand(__name__, _MODULES)
 __all__ = [
     "DataError",
     "LabeledCRF",
+    "Mixture",
     "NoTreeError",
     "NonProjectiveCRF",
     "NonProjectiveSiblingCRF",

@@ -133,11 +133,16 @@ def test_heads_without_labels_are_no_labelled_tree(case: Case) -> None:
     p = case.make(parameters)
     heads, labels = p.mode
     mixture = Mixture([p, p])
-    methods: list[Callable[..., Tensor]] = [p.log_prob, p.score, mixture.log_prob, mixture.score]
+    methods: list[Callable[..., Any]] = [p.label_log_prob]
+    for q in (p, mixture):
+        methods += [q.log_prob, q.score, q.expected_las, q.risk, q.tree_marginals]
+        assert torch.equal(q.given(q.minimum_risk()).log_prob(p.mode), q.given(*q.minimum_risk()).log_prob(p.mode))
+        assert torch.equal(q.expected_uas((heads, labels)), q.expected_uas(heads))
     for method in methods:
-        assert torch.equal(method((heads, labels)), method(heads, labels))
+        pair, two = method((heads, labels)), method(heads, labels)
+        assert all(map(torch.equal, pair, two))
         for value in (heads, torch.stack([heads, labels]), (heads,), (heads, labels, labels), None):
-            with pytest.raises(TreeparseError, match=r"two tensors, p.log_prob\(heads, labels\), got a .*without"):
+            with pytest.raises(TreeparseError, match=r"or two tensors, got a .*without labels"):
                 method(value)
         with pytest.raises(TreeparseError, match=r"got a tuple and labels"):
             method((heads, labels), labels)

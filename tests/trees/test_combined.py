@@ -13,8 +13,8 @@ from torch import Tensor
 from treeparse import LabeledCRF, TreeparseError
 from treeparse.names import COMBINATIONS, DECODERS, combination_named
 from treeparse.trees import LabeledDistribution, LabelSource, Mixture, combined
-from treeparse.trees.labels.combination import LabelLogProbs, LabelMean, product
-from treeparse.trees.labels.mixture import MixtureLabels
+from treeparse.trees.labels.combination import label_log_probs, label_mean, product
+from treeparse.trees.labels.mixture import mixture_labels
 
 LABELS, WORDS = 2, 3
 CASES = [Case(single_root, kind, LABELS) for kind in (NUMBA, PROJECTIVE) for single_root in (True, False)]
@@ -180,7 +180,7 @@ def test_sources_say_the_same_in_every_way() -> None:
     sources = [p.labels.source for p in distributions]
     marginals = [p.arcs.flat.marginals / len(distributions) for p in distributions]
     item, head, dependent, label = torch.tensor([[0, 2, 0], [0, 1, 3], [2, 3, 1], [1, 0, 1]])
-    means: list[LabelSource] = [LabelMean(sources), LabelLogProbs(sources[0]), MixtureLabels(sources, marginals)]
+    means: list[LabelSource] = [label_mean(sources), label_log_probs(sources[0]), mixture_labels(sources, marginals)]
     for source in means:
         whole = source.from_heads(0, WORDS + 1)
         torch.testing.assert_close(source.from_heads(1, 3), whole[:, 1:3], equal_nan=True)
@@ -192,8 +192,8 @@ def test_sources_say_the_same_in_every_way() -> None:
         torch.testing.assert_close(source.of_items(torch.tensor([2])).from_heads(0, 4), whole[2:], equal_nan=True)
         if source.bound is not None:
             assert (arcs <= source.bound).all()
-    assert LabelMean(sources).bound is None
-    assert LabelMean([LabelLogProbs(source) for source in sources]).bound == 0
+    assert label_mean(sources).bound is None
+    assert label_mean([label_log_probs(source) for source in sources]).bound == 0
 
 
 def test_gradients_flow_into_a_product() -> None:

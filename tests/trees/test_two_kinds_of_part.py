@@ -21,7 +21,7 @@ from trees import test_contract as contract
 from treeparse import LabeledCRF, NonProjectiveCRF, NoTreeError, TreeparseError
 from treeparse.trees import TreeCRF
 from treeparse.trees.families.family import Family, Tensors
-from treeparse.trees.labels.combination import LabelLogProbs, combined
+from treeparse.trees.labels.combination import combined, label_log_probs
 from treeparse.trees.labels.sources import LabelTensor
 from treeparse.trees.parts import PartKind, Parts
 
@@ -446,7 +446,7 @@ def test_best_labels_under_bounds_keep_both_kinds(case: ToyCase) -> None:
     """Label sources with a bound are read only at the arcs of the best trees so far."""
     for seed in range(10):
         p, _, _ = example(case, seed, scale=2.0)
-        source = LabelLogProbs(LabelTensor(torch.randn(4, 4, 2, generator=generator(seed), dtype=torch.float64)))
+        source = label_log_probs(LabelTensor(torch.randn(4, 4, 2, generator=generator(seed), dtype=torch.float64)))
         labelled = LabeledCRF(p, source)
         heads, labels = labelled.enumerate_support()
         best = labelled.score(heads, labels).argmax()

@@ -84,8 +84,7 @@ from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.estimators import horvitz_thompson, sample_mean, unordered_set
 from treeparse.trees.labels.combination import combined
 from treeparse.trees.labels.crf import LabeledCRF
-from treeparse.trees.labels.distribution import LabeledDistribution
-from treeparse.trees.labels.mixture import Mixture
+from treeparse.trees.labels.mixture import LabeledDistribution, Mixture
 from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.labels.trees import LabeledTree
 from treeparse.trees.parts import Parts

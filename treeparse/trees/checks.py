@@ -158,18 +158,29 @@ def check_whole_trees(heads: Tensor, words: Tensor, lengths: Tensor) -> None:
     )
 
 
-def labeled_tree(value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return heads and labels from two arguments, or from one pair; raise where labels are missing."""
+def heads_and_labels(
+    value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Return heads and labels from two arguments or from one pair; labels are None for heads alone."""
     if labels is None and isinstance(value, tuple | list) and len(value) == 2:
-        heads, labels = value
-        return heads, labels
-    if labels is None or not isinstance(value, Tensor):
+        return value[0], value[1]
+    if not isinstance(value, Tensor):
         raise TreeparseError(
-            f"A labelled tree must be two tensors, p.log_prob(heads, labels), got a {type(value).__name__} "
-            f"{'without labels' if labels is None else 'and labels'}. For heads with any labels, use "
-            "p.arcs.log_prob(heads)."
+            f"A labelled tree must be a pair of heads and labels, or two tensors, got a {type(value).__name__} "
+            f"{'without labels' if labels is None else 'and labels'}."
         )
     return value, labels
+
+
+def labeled_tree(value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return heads and labels from two arguments or from one pair; raise where labels are missing."""
+    heads, labels = heads_and_labels(value, labels)
+    if labels is None:
+        raise TreeparseError(
+            "A labelled tree must be a pair of heads and labels, or two tensors, got a Tensor without labels. For "
+            "heads with any labels, use p.arcs.log_prob(heads)."
+        )
+    return heads, labels
 
 
 def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:

@@ -35,7 +35,7 @@ from treeparse.trees.relaxed import arcs_agreeing_with, arcs_of, perturbed, stra
 from treeparse.trees.tree_lists import (
     MAX_ENUMERATED_WORDS,
     BestTrees,
-    DistinctTrees,
+    DrawnTrees,
     growing_indices,
     head_lists,
     pad_lists,
@@ -126,6 +126,10 @@ class TreeCRF(TreeDistribution):
     @abstractmethod
     def family(self) -> Family:
         """The family, which defines the trees and computes sums, best trees and draws."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.promote_types(self.scores.dtype, torch.float32)
 
     @property
     def has_sums(self) -> bool:
@@ -258,7 +262,7 @@ class TreeCRF(TreeDistribution):
 
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
-    ) -> DistinctTrees:
+    ) -> DrawnTrees:
         """Draw different trees in order, each from all that are left: heads, log probabilities and keys.
 
         A key is a tree's log probability plus independent Gumbel noise, and the drawn trees have the k largest keys.
@@ -283,7 +287,7 @@ class TreeCRF(TreeDistribution):
         seeds = item_seeds(generator, self.batch_shape.numel())
         columns = self.flat.sample_without_replacement(seeds, check_count(k), method)
         heads, log_probs, keys = (column.movedim(len(self.batch_shape), 0) for column in columns)
-        return DistinctTrees(heads, self._round(log_probs), self._round(keys))
+        return DrawnTrees(heads, self._round(log_probs), self._round(keys))
 
     def expected_uas(self, heads: Tensor) -> Tensor:
         """Return the expected share ``(*batch,)`` of words with a known head whose head is right in a random tree.

@@ -61,7 +61,6 @@ class TreeDistribution(Distribution, ABC):
 
     has_enumerate_support = True
     has_labels: ClassVar[bool] = False
-    scores: Tensor
     lengths: Tensor
     flat: Any  # the ``Expectations`` of the flat batch
 
@@ -74,9 +73,14 @@ class TreeDistribution(Distribution, ABC):
         return _Support(self._in_support)
 
     @property
+    @abstractmethod
     def dtype(self) -> torch.dtype:
         """The dtype of values: the scores' dtype, but at least float32. Gradients have the scores' dtype."""
-        return torch.promote_types(self.scores.dtype, torch.float32)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the scores."""
+        return self.lengths.device
 
     @property
     @abstractmethod
@@ -126,7 +130,7 @@ class TreeDistribution(Distribution, ABC):
     @cached_property
     def word_mask(self) -> Tensor:
         """The nodes ``(*batch, n+1)`` bool that are words: neither node 0 nor padding."""
-        return word_mask(self.lengths, self.scores.shape[-1])
+        return word_mask(self.lengths, self.event_shape[-1])
 
     @property
     def log_partition(self) -> Tensor:
@@ -173,6 +177,10 @@ class TreeDistribution(Distribution, ABC):
         if abs(1 - alpha) < NEAR_ONE:
             return self._round(self.flat.entropy - (alpha - 1) / 2 * self.flat.score_variance())
         return self._round(self.flat.minus_inf_without_tree(self.flat.log_power_sum(alpha) / (1 - alpha)))
+
+    def score_variance(self) -> Tensor:
+        """Return the variance of a tree's score ``(*batch,)``, which is that of its log probability."""
+        return self._round(self.flat.score_variance())
 
     def log_norm(self, order: float) -> Tensor:
         """Return the log of the l_order norm of the trees' probabilities ``(*batch,)``, differentiable.

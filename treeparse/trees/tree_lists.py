@@ -31,7 +31,7 @@ class BestLabeledTrees(NamedTuple):
     log_probs: Tensor
 
 
-class DistinctTrees(NamedTuple):
+class DrawnTrees(NamedTuple):
     """Different trees ``(k, *batch, n+1)`` in the order drawn; past the last tree -1, -inf and -inf."""
 
     heads: Tensor
@@ -39,8 +39,8 @@ class DistinctTrees(NamedTuple):
     keys: Tensor  # (k, *batch) log probabilities plus Gumbel noise, descending
 
 
-class DistinctLabeledTrees(NamedTuple):
-    """Different labelled trees ``(k, *batch, n+1)``; otherwise as ``DistinctTrees``."""
+class DrawnLabeledTrees(NamedTuple):
+    """Different labelled trees ``(k, *batch, n+1)``; otherwise as ``DrawnTrees``."""
 
     heads: Tensor
     labels: Tensor

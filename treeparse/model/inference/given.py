@@ -11,7 +11,7 @@ from treeparse.data.features.indexer import allowed_arcs
 from treeparse.data.features.padding import padded
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
-from treeparse.trees import LabeledCRF, LabeledDistribution
+from treeparse.trees import LabeledDistribution
 from treeparse.trees.relaxed import arcs_agreeing_with
 
 
@@ -74,11 +74,8 @@ class Given:
         heads, labels, mask = self._known(sentences, names)
         heads, labels, mask = (moved(part, p.device) for part in (heads, labels, mask))
 
-        def condition(each: LabeledCRF) -> LabeledCRF:
-            known = each.within(mask)
-            return known.given(heads, labels) if self.heads else known
-
-        return p.conditioned(condition)
+        known = p.within(mask)
+        return known.given(heads, labels) if self.heads else known
 
     def _known(self, sentences: Sequence[Sentence], names: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         """Known heads and labels ``(B, n+1)``, and possible arcs ``(B, n+1, n+1)``."""

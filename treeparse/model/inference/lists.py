@@ -158,7 +158,7 @@ class BestLists(ListFinder):
         super().__post_init__()
 
     def __call__(self, p: LabeledDistribution, indices: Sequence[int]) -> TreeLists:
-        crf = p.as_crf("Lists of the best trees")
+        crf = as_crf(p, "Lists of the best trees")
         heads, labels, scores, _ = crf.for_decoder(self.decoder).topk(list_length(self.k, p, different=True))
         return TreeLists(heads, labels, scores, crf.log_prob_of_scored(heads, labels, scores))
 
@@ -202,6 +202,20 @@ class GivenTrees(ListFinder):
     def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
         """Return the sentences' own trees, because rules change no tree that a sentence has."""
         return self(p, indices)
+
+
+def as_crf(p: LabeledDistribution, purpose: str) -> LabeledCRF:
+    """Return a distribution in which a tree's score is a sum over its parts.
+
+    Raises:
+        TreeparseError: for another distribution; ``purpose``, a plural, begins the message.
+    """
+    if isinstance(p, LabeledCRF):
+        return p
+    raise TreeparseError(
+        f"{purpose} need a tree's log probability to be a sum over its arcs, got a mixture, as of models combined by "
+        "marginals: combine them by scores or log_probs."
+    )
 
 
 def list_length(k: int, p: LabeledDistribution, *, different: bool) -> int:

@@ -20,14 +20,14 @@ from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import CHECKED, RawTextCheck
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.model.inference.given import Given, UnfitSentenceError
-from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists
+from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists, as_crf
 from treeparse.model.inference.probabilities import with_expected_gradients, with_head_sets, with_probabilities
 from treeparse.model.inference.ruled import RuledBatch
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
 from treeparse.sentence import Sentence
-from treeparse.trees import LabeledDistribution
+from treeparse.trees import LabeledDistribution, Mixture
 from treeparse.trees.tree_kinds import part_kinds
 
 ARC_BYTES = 60  # at least, for the scores of an arc and what parsing makes of them
@@ -269,7 +269,7 @@ def _lists(
     first sentence that no tree fits.
     """
     try:
-        lists = finder(p, indices) if batch is None else finder.ruled(p.as_crf("Rules"), indices, batch)
+        lists = finder(p, indices) if batch is None else finder.ruled(as_crf(p, "Rules"), indices, batch)
         if first is not None and bool((lists.heads[0, :, 1] < 0).any()):
             raise NoTreeError("No tree was found.")
     except NoTreeError as error:
@@ -281,7 +281,7 @@ def _lists(
 
 def _unfit(p: LabeledDistribution, indices: Sequence[int]) -> UnfitSentenceError | None:
     """The error for the first sentence of a batch without a tree, if there is one."""
-    one = p.components[0]
+    one = p.components[0] if isinstance(p, Mixture) else as_crf(p, "Conditions")
     for item, index in enumerate(indices):
         heads, _ = one.of_items(torch.tensor([item], device=p.device)).mode
         if bool((heads < 0).all()):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from treeparse.data.parses import Parse
 from treeparse.model.inference.lists import TreeLists
-from treeparse.trees import LabeledDistribution
+from treeparse.trees import LabeledDistribution, Mixture
 
 
 def with_probabilities(
@@ -21,12 +21,11 @@ def with_probabilities(
         p: the distribution of all trees.
         trees: heads and labels of the parses.
         lists: the parses of each sentence, one for each tree.
-        label_powers: the power of P(label | arc) of each model, as in `LabeledDistribution.tree_marginals`.
+        label_powers: the power of P(label | arc) of each model, as in `Mixture.tree_marginals`.
     """
-    marginals = p.tree_marginals(trees.heads, trees.labels, label_powers)
+    marginals = p.tree_marginals(trees.heads, trees.labels, label_powers=label_powers)
     arcs, labeled = (part.clamp_max(1.0).transpose(0, 1).tolist() for part in marginals)
-    entropy = p.entropy()
-    entropies = repeat(None, len(lists)) if entropy is None else entropy.clamp_min(0.0).tolist()
+    entropies = repeat(None, len(lists)) if isinstance(p, Mixture) else p.entropy().clamp_min(0.0).tolist()
     return [
         [
             replace(parse, arc_probs=_of_words(arcs, parse), label_probs=_of_words(labels, parse), entropy=entropy)
@@ -37,11 +36,10 @@ def with_probabilities(
 
 
 def with_expected_gradients(p: LabeledDistribution, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
-    """Add the expected squared length of the gradient to the parses of a batch, if the distribution has it."""
-    gradients = p.expected_gradient()
-    if gradients is None:
+    """Add the expected squared length of the gradient to the parses of a batch; a mixture has none."""
+    if isinstance(p, Mixture):
         return [[*parses] for parses in lists]
-    lengths = gradients.clamp_min(0.0).tolist()
+    lengths = p.expected_gradient().clamp_min(0.0).tolist()
     return [
         [replace(parse, expected_gradient=length) for parse in parses]
         for parses, length in zip(lists, lengths, strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Generator, Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.model.inference.lists import ListFinder, TreeLists, list_length
+from treeparse.model.inference.lists import ListFinder, TreeLists, as_crf, list_length
 from treeparse.model.inference.ruled import DistinctDraws, IndependentDraws, ItemList, RuledBatch, accepted_lists
 from treeparse.trees import LabeledCRF, LabeledDistribution
 
@@ -93,7 +93,7 @@ class SampledLists(ListFinder):
 
     def _tempered(self, p: LabeledDistribution) -> LabeledCRF:
         """The distribution at the temperature; raise if scores become so large that rounding errors would decide."""
-        crf = p.as_crf(f"Temperatures other than 1, here {self.temperature},")
+        crf = as_crf(p, f"Temperatures other than 1, here {self.temperature},")
         try:
             return crf.tempered(self.temperature)
         except TreeparseError as error:

@@ -1,7 +1,7 @@
 """Distributions over labelled trees: any distribution over trees, with labels that are independent given the tree."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import torch
@@ -19,6 +19,7 @@ from treeparse.trees.checks import (
     check_trees,
     check_whole_trees,
     clamped,
+    heads_and_labels,
     labeled_tree,
 )
 from treeparse.trees.crf import TreeCRF, arcs_in_notebook
@@ -33,14 +34,14 @@ from treeparse.trees.labels.sources import ForbiddenLabels, LabelSource, LabelTe
 from treeparse.trees.labels.trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.look_ups import gather, rows_at
 from treeparse.trees.part_values import expected_accuracy
-from treeparse.trees.parts import named
+from treeparse.trees.parts import Parts, named
 from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF
 from treeparse.trees.tree_kinds import DISTRIBUTIONS
 from treeparse.trees.tree_lists import (
     BestLabeledTrees,
-    DistinctLabeledTrees,
+    DrawnLabeledTrees,
     growing_indices,
     pad_lists,
     sort_by_score,
@@ -49,6 +50,9 @@ from treeparse.trees.tree_lists import (
 
 class LabeledCRF(TreeDistribution):
     """A distribution over labelled trees, ``heads, labels``; a tree's score sums the scores of its parts and labels.
+
+    Every method that takes a tree takes a pair, as ``mode`` and ``sample`` return it, or heads and labels as two
+    arguments.
 
     The distribution of the trees without their labels is ``arcs``, where an arc weighs as much as its labels together.
     Given the tree, labels are independent. ``labels`` ``(..., n+1)`` are -1 at node 0 and at padding.
@@ -71,7 +75,6 @@ class LabeledCRF(TreeDistribution):
     base: TreeCRF
     label_scores: Tensor | LabelSource
     scores: Tensor
-    lengths: Tensor
 
     has_labels = True
 
@@ -112,11 +115,6 @@ class LabeledCRF(TreeDistribution):
         return self.label_scores.shape
 
     @property
-    def device(self) -> torch.device:
-        """The device of the scores."""
-        return self.scores.device
-
-    @property
     def dtype(self) -> torch.dtype:
         """The dtype of values: the scores' dtype, of arcs and labels, but at least float32."""
         dtype = torch.promote_types(self.scores.dtype, self.label_scores.dtype)
@@ -147,19 +145,6 @@ class LabeledCRF(TreeDistribution):
         scores = self.label_scores
         return scores if isinstance(scores, Tensor) else scores.from_heads(0, scores.shape[-2]).reshape(scores.shape)
 
-    @property
-    def components(self) -> tuple[Self]:
-        """This distribution only: it is no mixture."""
-        return (self,)
-
-    def conditioned(self, condition: Callable[["LabeledCRF"], "LabeledCRF"]) -> "LabeledCRF":
-        """Return ``condition`` of this distribution."""
-        return condition(self)
-
-    def as_crf(self, purpose: str) -> Self:
-        """Return this distribution, because a tree's score is a sum over its parts."""
-        return self
-
     @cached_property
     @torch.enable_grad()
     def marginals(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -169,6 +154,20 @@ class LabeledCRF(TreeDistribution):
             return self._round(marginals.unsqueeze(-1) * sums.log_probs(scores).exp())
 
         return self.arcs.flat.unflat(self.labels.reduce(labelled, self.arcs.flat.marginals))
+
+    @property
+    def part_marginals(self) -> Parts:
+        """The probability of every part, labelled arcs first and other kinds after them, ``(*batch, ...)`` each."""
+        return Parts((self.marginals, *map(self._round, self.arcs.part_marginals.others)))
+
+    @cached_property
+    def log_marginals(self) -> Tensor:
+        """Log probability of every labelled arc ``(*batch, n+1, n+1, L)``, a constant, as ``TreeCRF.log_marginals``."""
+
+        def labelled(scores: Tensor, log_marginals: Tensor) -> Tensor:
+            return self._round(log_marginals.unsqueeze(-1) + sums.log_probs(scores))
+
+        return self.arcs.flat.unflat(self.labels.reduce(labelled, self.arcs.flat.log_marginals).detach())
 
     @cached_property
     def _best(self) -> BestLabeled:
@@ -279,7 +278,7 @@ class LabeledCRF(TreeDistribution):
 
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
-    ) -> DistinctLabeledTrees:
+    ) -> DrawnLabeledTrees:
         """Draw different labelled trees: heads, labels ``(k, *batch, n+1)``, log probabilities and keys, in order.
 
         Trees that differ in a label only are different. Arguments and results are as for the base.
@@ -289,7 +288,7 @@ class LabeledCRF(TreeDistribution):
         columns = draw(seeds, check_count(k), method, self.labels)
         rows, log_probs, keys = (column.movedim(len(self.batch_shape), 0) for column in columns)
         heads, labels = rows.chunk(2, -1)
-        return DistinctLabeledTrees(heads, labels, self._round(log_probs), self._round(keys))
+        return DrawnLabeledTrees(heads, labels, self._round(log_probs), self._round(keys))
 
     def log_prob(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of heads and labels ``(*sample, *batch, n+1)``, or of a pair.
@@ -315,13 +314,13 @@ class LabeledCRF(TreeDistribution):
         """Return log probabilities ``(*sample, *batch)`` of trees from their scores; NaN for trees without sums."""
         return self._round(self._log_probs_of_scored(scores))
 
-    def label_log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
+    def label_log_prob(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of labels given their arcs, ``(*sample, *batch, n+1)`` both.
 
         A word with a negative head or label, which means unknown, adds 0; a label that does not exist gives -inf.
         Differentiable in the label scores.
         """
-        heads, labels = check_trees(heads, labels, self.word_mask, samples=True)
+        heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
         if self._validate_args:
             check_head_range(heads, self.lengths)
         known, ids = map(self.base.flat.samples_of, (torch.where(labels >= 0, heads, -1), labels))
@@ -341,18 +340,20 @@ class LabeledCRF(TreeDistribution):
         return LabeledTree(*(pad_lists(part, like=self.scores[..., 0]) for part in (heads, labels)))
 
     def arc_marginals(self) -> Tensor:
-        """Return the probability of every arc, whatever its label, ``(B, n+1, n+1)``: float64 constants."""
-        return self.arcs.flat.marginals.detach()
+        """Return the probability of every arc, whatever its label, ``(*batch, n+1, n+1)``: float64 constants."""
+        return self.arcs.flat.unflat(self.arcs.flat.marginals.detach())
 
-    def tree_marginals(self, heads: Tensor, labels: Tensor, label_powers: Sequence[float] = (1.0,)) -> TreeMarginals:
+    def tree_marginals(
+        self, value: Tensor | LabeledPair, labels: Tensor | None = None, *, label_powers: Sequence[float] = (1.0,)
+    ) -> TreeMarginals:
         """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
 
         Labels are scored at these arcs only. An arc has the probability 0 if its head or label is negative or if there
         is no such label. The trees need not be in the support.
 
         Args:
-            heads: heads of the trees.
-            labels: labels of the trees.
+            value: the trees, or their heads.
+            labels: the labels of the trees, if ``value`` is heads.
             label_powers: P(label | arc) is raised to the geometric mean of these powers and normalised; marginals of
                 arcs do not change.
 
@@ -361,30 +362,14 @@ class LabeledCRF(TreeDistribution):
                 node.
             NoTreeError: for an item without a tree, if arguments are validated.
         """
-        heads, labels = check_trees(heads, labels, self.word_mask, samples=True)
+        heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
         flat = self.base.flat
         if flat.validate:
             check_head_range(heads, self.lengths)
         trees, ids = map(flat.samples_of, (heads, labels))
         power = math.prod(label_powers) ** (1 / len(label_powers))
-        marginals = self.labels.tree_marginals(self.arc_marginals(), trees, ids, power)
+        marginals = self.labels.tree_marginals(self.arcs.flat.marginals.detach(), trees, ids, power)
         return TreeMarginals(*(part.reshape(heads.shape) for part in marginals))
-
-    def expected_uas(self, heads: Tensor) -> Tensor:
-        """Return the expected share ``(*batch,)`` of right heads among words with a known head, whatever the labels."""
-        return self._round(self.arcs.expected_uas(heads))
-
-    def expected_las(self, heads: Tensor, labels: Tensor) -> Tensor:
-        """Return the expected share ``(*batch,)`` of words whose head and label are right in a random labelled tree.
-
-        Words count if their head and label are known (>= 0); without such words the share is 1. A label that does not
-        exist is never right. Differentiable ([Exp] §6.1).
-        """
-        return self._round(self._expected_las(heads, labels))
-
-    def risk(self, heads: Tensor, labels: Tensor) -> Tensor:
-        """Return the expected share ``(*batch,)`` of words with a wrong head or label, 1 - ``expected_las``."""
-        return self._round(1 - self._expected_las(heads, labels))
 
     def _in_support(self, value: LabeledPair) -> Tensor:
         """Tell which pairs of heads and labels are trees without a forbidden part or label."""
@@ -411,8 +396,27 @@ class LabeledCRF(TreeDistribution):
         values = self.labels.of_labeled_trees(heads, ids)
         return [*scores, values], possible & exist & (values > -torch.inf).all(-1)
 
-    def _expected_las(self, heads: Tensor, labels: Tensor) -> Tensor:
-        heads, labels = check_trees(heads, labels, self.word_mask)
+    def expected_uas(self, value: Tensor | LabeledPair) -> Tensor:
+        """Return the expected share ``(*batch,)`` of right heads among words with a known head, whatever the labels.
+
+        ``value`` is heads ``(*batch, n+1)``, or a pair whose labels are not read.
+        """
+        return self._round(self.arcs.expected_uas(heads_and_labels(value)[0]))
+
+    def expected_las(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
+        """Return the expected share ``(*batch,)`` of words whose head and label are right in a random labelled tree.
+
+        Words count if their head and label ``(*batch, n+1)`` are known (>= 0); without such words the share is 1. A
+        label that does not exist is never right. Differentiable ([Exp] §6.1).
+        """
+        return self._round(self._expected_las(value, labels))
+
+    def risk(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
+        """Return the expected share ``(*batch,)`` of words with a wrong head or label, 1 - ``expected_las``."""
+        return self._round(1 - self._expected_las(value, labels))
+
+    def _expected_las(self, value: Tensor | LabeledPair, labels: Tensor | None) -> Tensor:
+        heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask)
         if self._validate_args:
             check_head_range(heads, self.lengths)
         known = torch.where(labels >= 0, heads, -1)
@@ -422,24 +426,24 @@ class LabeledCRF(TreeDistribution):
         weights = torch.where(labels < self.labels.count, right, 0.0)
         return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), known, weights)
 
-    def given(self, heads: Tensor, labels: Tensor | None = None) -> Self:
+    def given(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Self:
         """Condition on heads and labels ``(*batch, n+1)``; a negative number leaves a word's head or label open.
 
-        Arcs that compete with a known head get the score -inf, and so do labels that compete with a word's known label.
-        Differentiable in the scores of arcs and labels. Where no labelled tree has these heads and labels, the result
-        is a distribution without a tree.
+        Heads alone leave all labels open. Arcs that compete with a known head get the score -inf, and so do labels that
+        compete with a word's known label. Differentiable in the scores of arcs and labels. Where no labelled tree has
+        these heads and labels, the result is a distribution without a tree.
 
         Raises:
             TreeparseError: for heads or labels that are not integers, have another shape, or do not exist.
         """
-        scores = self.label_scores
+        scores, (heads, labels) = self.label_scores, heads_and_labels(value, labels)
         if labels is not None:
             known = check_heads(labels, self.word_mask, name="Known labels")
             if (self._validate_args or readable_without_sync(known)) and bool((known >= self.labels.count).any()):
                 raise TreeparseError(
                     f"Known labels must be below the number of labels, {self.labels.count}; -1 leaves a label open."
                 )
-            scores = sources.LabelsGiven(self.labels.source, known.reshape(-1, known.shape[-1]))
+            scores = sources.with_known_labels(self.labels.source, known.reshape(-1, known.shape[-1]))
             if isinstance(self.label_scores, Tensor):
                 scores = scores.from_heads(0, known.shape[-1]).reshape(self.label_scores.shape)
         return self._with(self.base.given(heads), scores)
@@ -453,7 +457,7 @@ class LabeledCRF(TreeDistribution):
 
         Where no labelled tree remains, the result is a distribution without a tree.
         """
-        return self._with(self.base, sources.LabelsForbidden(self.labels.source, forbidden))
+        return self._with(self.base, sources.without_labels(self.labels.source, forbidden))
 
     def __getitem__(self, index: Any) -> Self:
         """Select from the batch, as a tensor of the batch's shape is indexed: ``p[0]``, ``p[2:5]``, ``p[mask]``.
@@ -465,7 +469,7 @@ class LabeledCRF(TreeDistribution):
         if isinstance(scores, Tensor):
             selected = rows_at(scores.reshape(-1, *scores.shape[-3:]), places)
         elif places.dim() == 1:
-            selected = sources.LabelsOfItems(self.labels.source, places)
+            selected = sources.of_items(self.labels.source, places)
         else:
             raise TreeparseError(
                 f"A LabelSource has the label scores of one dimension of items, got the index {index!r:.60}: select "
@@ -489,7 +493,7 @@ class LabeledCRF(TreeDistribution):
     def of_items(self, items: Tensor) -> Self:
         """Select items ``(I,)`` of a flat batch, in order; in the result, an item without a tree is no error."""
         items = self._positions(items)
-        labels = sources.LabelsOfItems(self.labels.source, items)
+        labels = sources.of_items(self.labels.source, items)
         return self._with(self.base.of_items(items), labels, validate_args=False)
 
     def relabelled(self, indices: Sequence[int]) -> Self:
@@ -497,12 +501,12 @@ class LabeledCRF(TreeDistribution):
 
         Labels whose index is left out are forbidden too.
         """
-        return self._with(self.base, sources.LabelsReordered(self.labels.source, indices))
+        return self._with(self.base, sources.reordered(self.labels.source, indices))
 
     def detach(self) -> Self:
         """Return the same distribution as a constant for autograd."""
         scores = self.label_scores
-        detached = scores.detach() if isinstance(scores, Tensor) else sources.LabelsDetached(scores)
+        detached = scores.detach() if isinstance(scores, Tensor) else sources.detached(scores)
         return self._with(self.base.detach(), detached)
 
     def tempered(self, temperature: float) -> Self:
@@ -513,7 +517,7 @@ class LabeledCRF(TreeDistribution):
         """
         base = self.base.tempered(temperature)
         if not isinstance(self.label_scores, Tensor):
-            return self._with(base, sources.LabelsScaled(self.label_scores, 1 / temperature))
+            return self._with(base, sources.scaled(self.label_scores, 1 / temperature))
         return self._with(base, self.label_scores.double() / temperature)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:

@@ -1,6 +1,7 @@
 """Mixtures of distributions over labelled trees."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -10,44 +11,43 @@ from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
 from treeparse.names import Decoder
 from treeparse.trees.checks import BROADCASTING, fits
+from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.crf import LabeledCRF
-from treeparse.trees.labels.sources import LabelSource, at_label
+from treeparse.trees.labels.sources import Arcs, ChangedLabels, LabelSource
 from treeparse.trees.labels.trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.parts import Parts
 from treeparse.trees.randomness import Generators, item_seeds, uniforms
-from treeparse.trees.tree_lists import DistinctLabeledTrees
+from treeparse.trees.tree_lists import DrawnLabeledTrees
 
 SALT = 0x6D697874757265  # gives the draws of components another stream than the draws of trees
 
 
-class Mixture:
+class Mixture(TreeDistribution):
     """``P(tree) = sum_m w_m P_m(tree)``: draw one of several distributions, then a labelled tree from it.
 
     The support has every tree that a component allows. A tree's log probability is not a sum over its arcs, so a
-    mixture has no log partition, best tree or temperature. Log probabilities, samples, marginals, which are the mean of
-    the components' marginals, and the tree of the highest expected LAS are exact (Kuncoro et al. 2016).
+    mixture has no log partition, entropy, divergence, best tree or temperature: these raise. Log probabilities,
+    samples, marginals and other expectations, which are means of the components' own, and the tree of the highest
+    expected LAS are exact (Kuncoro et al. 2016).
 
     Args:
         components: distributions over the same labelled trees, as ``check_alike`` requires.
         log_weights: ``(M, *batch)`` of the components, in nats up to a constant an item; dimensions of size 1
             broadcast, and None gives all components the same weight.
 
-    Attributes:
-        shape: ``(*batch, n+1, n+1, L)``, one number a labelled arc.
-        device: the device of the components.
-
     Raises:
         TreeparseError: as ``check_alike`` does, and for weights of another shape.
     """
 
-    shape: Size
-    device: torch.device
+    has_enumerate_support = False
+    has_labels = True
 
     def __init__(self, components: Sequence[LabeledCRF], log_weights: Tensor | None = None) -> None:
         self.components: tuple[LabeledCRF, ...] = check_alike(components)
         first = self.components[0]
-        self.shape, self.device = first.shape, first.device
+        self.lengths = first.lengths
+        super().__init__(first.batch_shape, first.event_shape)
         shape = (len(self.components), *first.batch_shape)
         weights = first.scores.new_zeros(shape) if log_weights is None else log_weights
         if not fits(tuple(weights.shape), shape):
@@ -57,30 +57,73 @@ class Mixture:
             )
         self.log_weights: Tensor = weights.double().expand(shape).log_softmax(0)
 
-    def as_crf(self, purpose: str) -> LabeledCRF:
-        """Raise, because a tree's log probability is not a sum over its arcs; ``purpose``, a plural, begins the error.
+    @property
+    def shape(self) -> Size:
+        """``(*batch, n+1, n+1, L)``, one number a labelled arc."""
+        return self.components[0].shape
 
-        Raises:
-            TreeparseError: always.
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.components[0].dtype
+
+    @property
+    def kind_of_trees(self) -> str:
+        return self.components[0].kind_of_trees
+
+    @property
+    def has_sums(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.components))})"
+
+    def __getitem__(self, index: Any) -> "Mixture":
+        weights = self.log_weights.reshape(len(self.components), -1)[:, self._positions(index)]
+        return Mixture([p[index] for p in self.components], weights)
+
+    def to(self, device: torch.device | str) -> "Mixture":
+        return Mixture([p.to(device) for p in self.components], self.log_weights.to(device))
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> "Mixture":
+        """Add leading batch dimensions; memory is shared."""
+        shape = self._expanded(batch_shape)
+        added = [None] * (len(shape) - len(self.batch_shape))
+        return Mixture([p.expand(shape) for p in self.components], self.log_weights[(slice(None), *added)])
+
+    @property
+    def flat(self) -> NoReturn:
+        """Raise, because a mixture has no sums over all trees."""
+        raise _lacking("sums over all trees, such as a log partition, an entropy or a divergence")
+
+    @property
+    def mode(self) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Raise, because no algorithm finds the best tree of a mixture; ``minimum_risk`` has a formula."""
+        raise _lacking("best tree")
+
+    def topk(self, k: int) -> NoReturn:
+        """Raise, as ``mode`` does."""
+        raise _lacking("list of the best trees")
+
+    def comparable(self, q: TreeDistribution) -> NoReturn:
+        """Raise, because a divergence is a sum over all trees."""
+        raise _lacking("divergence from another distribution")
+
+    def given(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> "Mixture":
+        """Condition on heads and labels, as ``LabeledCRF.given``.
+
+        A component's weight is multiplied by the probability of the trees that remain.
         """
-        raise TreeparseError(
-            f"{purpose} need a tree's log probability to be a sum over its arcs, got a mixture, as of models combined "
-            "by marginals: combine them by scores or log_probs."
-        )
+        return self._with_trees_of([p.given(value, labels) for p in self.components])
 
-    def conditioned(self, condition: Callable[[LabeledCRF], LabeledCRF]) -> "Mixture":
-        """Return the mixture given that the tree is in the support of ``condition`` of its components.
-
-        ``condition`` may forbid trees and must not change the scores of the others. A component's weight is multiplied
-        by the probability of the trees that remain.
-        """
-        return self._with_trees_of([condition(p) for p in self.components])
+    def within(self, mask: Tensor) -> "Mixture":
+        """Restrict to the trees whose arcs all lie in a mask ``(*batch, n+1, n+1)`` bool; weights as for ``given``."""
+        return self._with_trees_of([p.within(mask) for p in self.components])
 
     def _with_trees_of(self, components: Sequence[LabeledCRF]) -> "Mixture":
         """Return the mixture of components with other supports, where common trees keep their scores."""
         pairs = zip(components, self.components, strict=True)
-        shifts = torch.stack([some.log_partition - every.log_partition for some, every in pairs])
-        return Mixture(components, self.log_weights + shifts)
+        shifts = [new.log_partition - torch.nan_to_num(old.log_partition, neginf=0.0) for new, old in pairs]
+        return Mixture(components, self.log_weights + torch.stack(shifts))
 
     def for_decoder(self, decoder: Decoder) -> "Mixture":
         """Return the mixture over the trees among which a decoder searches.
@@ -94,10 +137,14 @@ class Mixture:
         """Return the tree of the highest expected LAS among those that a decoder searches, whichever the decoder."""
         return self.expected.for_decoder(decoder).mode
 
-    @property
-    def _weights(self) -> Tensor:
-        """The components' weights for each item of the flat batch ``(M, B)``."""
-        return self.log_weights.exp().reshape(len(self.components), -1)
+    def _weights(self, axes: int) -> Tensor:
+        """The components' weights ``(M, *batch, 1, ...)``, with ``axes`` dimensions of size 1 at the end."""
+        return self.log_weights.exp().reshape(*self.log_weights.shape, *[1] * axes)
+
+    def _mean(self, values: Iterable[Tensor], axes: int) -> Tensor:
+        """Return the mean of the components' values, which have ``axes`` dimensions after the batch's."""
+        pairs = zip(self._weights(axes), values, strict=True)
+        return torch.stack([weight * value.double() for weight, value in pairs]).sum(0)
 
     @cached_property
     def expected(self) -> LabeledCRF:
@@ -106,21 +153,25 @@ class Mixture:
         The scores of labelled arcs are the mixture's marginals, so its best tree has the highest expected LAS.
         """
         first = self.components[0]
-        weights = self._weights.unsqueeze(-1).unsqueeze(-1)
         flats = [p.arcs.flat for p in self.components]
+        weights = self._weights(0).reshape(len(self.components), -1, 1, 1)
         marginals = [weight * flat.marginals.detach() for weight, flat in zip(weights, flats, strict=True)]
         possible = torch.stack([flat.arcs > -torch.inf for flat in flats]).any(0)
         arcs = torch.where(possible, torch.stack(marginals).sum(0), -torch.inf)
         others = zip(*(p.base.parts.neutral().others for p in self.components), strict=True)
         allowed = (torch.stack(scores).amax(0) for scores in others)
         base = first.base.with_scores(Parts((arcs.reshape(first.scores.shape), *allowed)))
-        return LabeledCRF(base, MixtureLabels([p.labels.source for p in self.components], marginals))
+        return LabeledCRF(base, mixture_labels([p.labels.source for p in self.components], marginals))
 
     @cached_property
-    def marginals(self) -> Tensor:
+    def marginals(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The probability of every labelled arc ``(*batch, n+1, n+1, L)``."""
-        weights = self.log_weights.exp().reshape(*self.log_weights.shape, 1, 1, 1)
-        return torch.stack([weight * p.marginals for weight, p in zip(weights, self.components, strict=True)]).sum(0)
+        return self._round(self._mean((p.marginals for p in self.components), 3))
+
+    def expectation(self, r: Tensor | Parts) -> Tensor:
+        """Return expected sums of values of labelled arcs, as ``LabeledCRF.expectation``."""
+        values = [p.expectation(r) for p in self.components]
+        return self._round(self._mean(values, values[0].dim() - len(self.batch_shape)))
 
     def minimum_risk(self) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the labelled tree with the highest expected LAS ([Exp] §6.1).
@@ -135,10 +186,10 @@ class Mixture:
 
         Arguments are as for ``LabeledCRF.log_prob``.
         """
-        values = torch.stack([p.log_prob(value, labels) for p in self.components])
+        values = torch.stack([p.log_prob(value, labels).double() for p in self.components])
         samples = [1] * (values.dim() - self.log_weights.dim())
         weights = self.log_weights.reshape(len(values), *samples, *self.log_weights.shape[1:])
-        return (values + weights).logsumexp(0)
+        return self._round((values + weights).logsumexp(0))
 
     def log_prob_of_scored(self, heads: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
         """Return ``log_prob``, because the score of a tree does not determine its probability."""
@@ -146,28 +197,33 @@ class Mixture:
 
     def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Return a tree's expected number of words with right head and label; -inf for no tree."""
-        return self.expected.score(value, labels)
+        return self._round(self.expected.score(value, labels))
 
-    def sample(self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None) -> LabeledTree:
+    def _in_support(self, value: LabeledPair) -> Tensor:
+        return self.log_prob(value) > -torch.inf
+
+    def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None
+    ) -> LabeledTree:
         """Draw exact, independent samples: heads and labels ``(*sample, *batch, n+1)``; generators as for ``TreeCRF``.
 
         Each component draws the full number of samples, and each result takes one component's sample.
         """
         shape = Size(sample_shape)
-        seeds = item_seeds(generator, self.log_weights[0].numel())
-        chosen = self._choices(seeds, shape.numel()).reshape(1, *shape, *self.log_weights.shape[1:], 1)
+        seeds = item_seeds(generator, self.batch_shape.numel())
+        chosen = self._choices(seeds, shape.numel()).reshape(1, *shape, *self.batch_shape, 1)
         heads, labels = zip(*(p.sample(shape, generator=generator) for p in self.components), strict=True)
         pairs = (torch.stack(trees) for trees in (heads, labels))
         return LabeledTree(*(trees.take_along_dim(chosen, 0).squeeze(0) for trees in pairs))
 
     def _choices(self, seeds: Tensor, count: int) -> Tensor:
         """Draw the component of each sample ``(count, B)``."""
-        numbers = uniforms(seeds, count, 1, salt=SALT, device=self.log_weights.device).squeeze(-1).T
-        bounds = self._weights.cumsum(0).unsqueeze(1)
+        numbers = uniforms(seeds, count, 1, salt=SALT, device=self.device).squeeze(-1).T
+        bounds = self._weights(0).reshape(len(self.components), 1, -1).cumsum(0)
         last = (bounds < bounds[-1:]).sum(0)  # the last possible component, because rounding may lead past it
         return torch.minimum((bounds <= numbers * bounds[-1]).sum(0), last)
 
-    def sample_without_replacement(self, k: int, *, generator: Generators = None) -> DistinctLabeledTrees:
+    def sample_without_replacement(self, k: int, *, generator: Generators = None) -> DrawnLabeledTrees:
         """Draw different labelled trees: heads, labels ``(k, *batch, n+1)``, log probabilities and keys, in order.
 
         Pairs of a component and a tree are drawn without replacement, k of each component; a later pair of the same
@@ -176,40 +232,55 @@ class Mixture:
         """
         lists = [p.sample_without_replacement(k, generator=generator) for p in self.components]
         rows = torch.cat([torch.cat(drawn[:2], -1) for drawn in lists])
-        keys = torch.cat([drawn.keys + weights for drawn, weights in zip(lists, self.log_weights, strict=True)])
+        keys = torch.cat(
+            [drawn.keys.double() + weights for drawn, weights in zip(lists, self.log_weights, strict=True)]
+        )
         indices = _first_of_each(rows, keys, k)
         missing, indices = indices < 0, indices.clamp_min(0)
         rows = rows.take_along_dim(indices.unsqueeze(-1), 0).masked_fill(missing.unsqueeze(-1), -1)
         heads, labels = rows.chunk(2, -1)
-        values = self.log_prob(heads, labels), keys.take_along_dim(indices, 0)
-        return DistinctLabeledTrees(heads, labels, *(value.masked_fill(missing, -torch.inf) for value in values))
+        values = self.log_prob(heads, labels), self._round(keys.take_along_dim(indices, 0))
+        return DrawnLabeledTrees(heads, labels, *(value.masked_fill(missing, -torch.inf) for value in values))
 
     def arc_marginals(self) -> Tensor:
-        """Return the probability of every arc, whatever its label, ``(B, n+1, n+1)``: float64 constants."""
-        weights = self._weights.unsqueeze(-1).unsqueeze(-1)
-        return torch.stack([w * p.arc_marginals() for w, p in zip(weights, self.components, strict=True)]).sum(0)
+        """Return the probability of every arc, whatever its label, ``(*batch, n+1, n+1)``: float64 constants."""
+        return self._mean((p.arc_marginals() for p in self.components), 2)
 
-    def tree_marginals(self, heads: Tensor, labels: Tensor, label_powers: Sequence[float] = (1.0,)) -> TreeMarginals:
+    def tree_marginals(
+        self, value: Tensor | LabeledPair, labels: Tensor | None = None, *, label_powers: Sequence[float] = (1.0,)
+    ) -> TreeMarginals:
         """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
 
         Arguments are as for ``LabeledCRF.tree_marginals``, with one power for each component or one for all.
         """
-        weights = self.log_weights.exp().unsqueeze(-1)
         powers = label_powers if len(label_powers) > 1 else [*label_powers] * len(self.components)
         pairs = zip(self.components, powers, strict=True)
-        columns = zip(*(p.tree_marginals(heads, labels, (power,)) for p, power in pairs), strict=True)
-        means = (torch.stack([w * each for w, each in zip(weights, part, strict=True)]).sum(0) for part in columns)
-        return TreeMarginals(*means)
+        columns = zip(*(p.tree_marginals(value, labels, label_powers=(power,)) for p, power in pairs), strict=True)
+        return TreeMarginals(*(self._mean(part, 1) for part in columns))
 
-    def entropy(self) -> None:
-        """Return None, because no sum over arcs gives the entropy of a mixture."""
+    def expected_uas(self, value: Tensor | LabeledPair) -> Tensor:
+        """Return the expected share ``(*batch,)`` of right heads, as ``LabeledCRF.expected_uas``."""
+        return self._round(self._mean((p.expected_uas(value) for p in self.components), 0))
 
-    def expected_gradient(self) -> None:
-        """Return None, because a mixture has no scores of arcs to take a gradient in."""
+    def expected_las(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
+        """Return the expected share ``(*batch,)`` of right heads and labels, as ``LabeledCRF.expected_las``."""
+        return self._round(self._mean((p.expected_las(value, labels) for p in self.components), 0))
+
+    def risk(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
+        """Return the expected share ``(*batch,)`` of words with a wrong head or label, 1 - ``expected_las``."""
+        return self._round(self._mean((p.risk(value, labels) for p in self.components), 0))
 
 
-class MixtureLabels:
-    """The marginals of labelled arcs under a mixture minus the marginals of their arcs, at most 0; constants.
+def _lacking(what: str) -> TreeparseError:
+    return TreeparseError(
+        f"A mixture has no {what}, because a tree's log probability is not a sum over its arcs. It has log_prob, "
+        "sample, sample_without_replacement, marginals, expectation, risk and minimum_risk; models combined by scores "
+        "or log_probs have everything."
+    )
+
+
+def mixture_labels(sources: Sequence[LabelSource], marginals: Sequence[Tensor]) -> ChangedLabels:
+    """Return the marginals of labelled arcs under a mixture minus the marginals of their arcs, at most 0; constants.
 
     -inf for a label that no component allows on an arc.
 
@@ -218,55 +289,13 @@ class MixtureLabels:
         marginals: ``(B, n+1, n+1)`` for each component, the arcs' marginals times the component's weight.
     """
 
-    sources: tuple[LabelSource, ...]
-    marginals: tuple[Tensor, ...]
-    shape: Size
-    device: torch.device
+    def mixed(arcs: Arcs, *scores: Tensor) -> Tensor:
+        weights = torch.stack([part[arcs] for part in marginals]).unsqueeze(-1)
+        log_probs = torch.stack([sums.log_probs(part.detach().double()) for part in scores])
+        mean = ((weights * log_probs.exp()).sum(0) - weights.sum(0)).clamp_max(0.0)
+        return torch.where((log_probs > -torch.inf).any(0), mean, -torch.inf)
 
-    dtype: torch.dtype = torch.float64
-    bound: float | None = 0.0
-    support = None
-    requires_grad = False
-
-    def __init__(self, sources: Sequence[LabelSource], marginals: Sequence[Tensor]) -> None:
-        self.sources, self.marginals = tuple(sources), tuple(marginals)
-        self.shape, self.device = sources[0].shape, sources[0].device
-        self.resolution: float = max(source.resolution for source in sources)
-
-    def from_heads(self, first: int, last: int) -> Tensor:
-        return self._mixed(
-            lambda source: source.from_heads(first, last), [marginals[:, first:last] for marginals in self.marginals]
-        )
-
-    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self.at(item, head, dependent)
-
-    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self._mixed(
-            lambda source: source.at(item, head, dependent),
-            [marginals[item, head, dependent] for marginals in self.marginals],
-        )
-
-    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        return at_label(self.at(item, head, dependent), label)
-
-    def log_sums(self, arcs: Tensor) -> None:
-        return None
-
-    def of_items(self, items: Tensor) -> "MixtureLabels":
-        return MixtureLabels(
-            [source.of_items(items) for source in self.sources], [marginals[items] for marginals in self.marginals]
-        )
-
-    def _mixed(self, scores_of: Callable[[LabelSource], Tensor], marginals: Sequence[Tensor]) -> Tensor:
-        """Mix the sources' probabilities of the labels of some arcs, whose weighted marginals are ``marginals``."""
-        probs, possible = torch.zeros((), device=self.device), torch.zeros((), dtype=torch.bool, device=self.device)
-        for source, weights in zip(self.sources, marginals, strict=True):
-            log_probs = sums.log_probs(scores_of(source).detach().double())
-            probs = probs + weights.unsqueeze(-1) * log_probs.exp()
-            possible = possible | (log_probs > -torch.inf)
-        arcs = torch.stack(list(marginals)).sum(0).unsqueeze(-1)
-        return torch.where(possible, (probs - arcs).clamp_max(0.0), -torch.inf)
+    return ChangedLabels(sources, mixed, dtype=torch.float64, bound=0.0, requires_grad=False)
 
 
 def check_alike(distributions: Sequence[LabeledCRF]) -> tuple[LabeledCRF, ...]:
@@ -300,3 +329,6 @@ def _first_of_each(rows: Tensor, keys: Tensor, k: int) -> Tensor:
         ranks = torch.from_numpy(np.sort(first)[:k]).to(order.device)
         indices[: len(ranks), item] = order[ranks]
     return indices.reshape(k, *keys.shape[1:])
+
+
+LabeledDistribution = LabeledCRF | Mixture

@@ -1,8 +1,7 @@
-"""Label scores that are read by slices of heads or at chosen arcs: tensors, and wrappers that change a source."""
+"""Label scores that are read by slices of heads or at chosen arcs: tensors, and changes of a source."""
 
-from collections.abc import Hashable, Sequence
-from copy import copy
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Size, Tensor
@@ -112,95 +111,104 @@ class LabelTensor:
         return LabelTensor(rows_at(self.flat, items))
 
 
+Arcs = tuple[Tensor, Tensor, Tensor]  # item, head and dependent (...), which broadcast
+Change = Callable[..., Tensor]  # from arcs, and scores (..., L) of theirs from each source, to scores (..., L)
+
+
 class ChangedLabels:
-    """A source that changes the label scores of another one when they are read; ``support`` is unknown by default."""
+    """Label scores that are made of other sources' scores when they are read.
+
+    If a source caches scores, scores of arcs that it has cached are not computed again.
+
+    Args:
+        sources: one or more, of one shape.
+        change: from arcs of the sources, and the scores of each source at these arcs, to the new scores.
+        items: ``(I,)`` indices into the sources' flat batch, some perhaps several times; None takes all items.
+        log_sums: the method of a ``LabelSource``, if log sums are known without scoring all labels.
+        attributes: attributes of a ``LabelSource`` that differ from the first source's; the support is None by default.
+    """
 
     shape: Size
     dtype: torch.dtype
     device: torch.device
     requires_grad: bool
     bound: float | None
+    support: Hashable | None
     resolution: float
 
-    support: Hashable | None = None
-
-    def __init__(self, source: LabelSource) -> None:
-        self.source = source
-        self.shape, self.dtype, self.device = source.shape, source.dtype, source.device
-        self.requires_grad, self.bound, self.resolution = source.requires_grad, source.bound, source.resolution
-
-    def change(self, scores: Tensor) -> Tensor:
-        """Change scores ``(..., L)``, if the change depends neither on the arc nor on the label."""
-        return scores
-
-    def change_arcs(self, scores: Tensor, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """Change scores ``(A, L)`` of arcs."""
-        return self.change(scores)
+    def __init__(
+        self,
+        sources: Sequence[LabelSource],
+        change: Change,
+        *,
+        items: Tensor | None = None,
+        log_sums: Callable[[Tensor], Tensor | None] | None = None,
+        **attributes: Any,
+    ) -> None:
+        first = sources[0]
+        self._sources, self._change, self._items, self._log_sums = sources, change, items, log_sums
+        self._attributes = attributes
+        self.shape, self.dtype, self.device = first.shape, first.dtype, first.device
+        self.bound, self.support = first.bound, None
+        self.requires_grad = any(source.requires_grad for source in sources)
+        self.resolution = max(source.resolution for source in sources)
+        vars(self).update(attributes)
+        if items is not None:
+            self.shape = Size((len(items), *self.shape[-3:]))
 
     def from_heads(self, first: int, last: int) -> Tensor:
-        return self.change(self.source.from_heads(first, last))
+        items, sources, nodes = self._items, self._sources, torch.arange(self.shape[-2], device=self.device)
+        if items is not None:
+            sources = [source.of_items(items) for source in sources]
+        scores = [source.from_heads(first, last) for source in sources]
+        items = torch.arange(scores[0].shape[0], device=self.device) if items is None else items
+        return self._change((items.reshape(-1, 1, 1), nodes[first:last].unsqueeze(-1), nodes), *scores)
 
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self.change_arcs(self.source.among(first, last, item, head, dependent), item, head, dependent)
+        arcs = self._in_sources(item), head, dependent
+        return self._change(arcs, *(source.among(first, last, *arcs) for source in self._sources))
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self.change_arcs(self.source.at(item, head, dependent), item, head, dependent)
+        arcs = self._in_sources(item), head, dependent
+        return self._change(arcs, *(source.at(*arcs) for source in self._sources))
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        return self.change(self.source.at_labels(item, head, dependent, label))
+        return gather(self.at(item, head, dependent), -1, label.unsqueeze(-1)).squeeze(-1)
 
     def log_sums(self, arcs: Tensor) -> Tensor | None:
-        return None
+        return None if self._log_sums is None else self._log_sums(arcs)
 
-    def of_items(self, items: Tensor) -> Self:
-        """Return the same change of items of the source, unless the change depends on the item."""
-        result = copy(self)
-        result.source, result.shape = self.source.of_items(items), Size((len(items), *self.shape[-3:]))
-        result.requires_grad = self.requires_grad and result.source.requires_grad
-        return result
+    def of_items(self, items: Tensor) -> "ChangedLabels":
+        return ChangedLabels(self._sources, self._change, items=self._in_sources(items), **self._attributes)
+
+    def _in_sources(self, item: Tensor) -> Tensor:
+        return item if self._items is None else self._items[item]
 
 
-class LabelsGiven(ChangedLabels):
-    """Label scores with -inf for labels that compete with a known one.
+def of_items(source: LabelSource, items: Tensor) -> ChangedLabels:
+    """Select the label scores of items ``(I,)`` of the flat batch."""
+    return ChangedLabels([source], lambda _, scores: scores, items=items, support=source.support)
 
-    Args:
-        source: the scores.
-        labels: ``(B, n+1)`` known labels of words; -1 leaves the label open.
-    """
 
-    def __init__(self, source: LabelSource, labels: Tensor) -> None:
-        super().__init__(source)
-        self.labels = labels
+def with_known_labels(source: LabelSource, labels: Tensor) -> ChangedLabels:
+    """Forbid labels that compete with a known one of ``(B, n+1)``; -1 leaves the label open."""
 
-    def from_heads(self, first: int, last: int) -> Tensor:
-        return self._masked(self.source.from_heads(first, last), self.labels.unsqueeze(1))
+    def change(arcs: Arcs, scores: Tensor) -> Tensor:
+        item, _, dependent = arcs
+        known, ids = labels[item, dependent].unsqueeze(-1), torch.arange(scores.shape[-1], device=scores.device)
+        return scores.masked_fill((known >= 0) & (known != ids), -torch.inf)
 
-    def change_arcs(self, scores: Tensor, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self._masked(scores, self.labels[item, dependent])
-
-    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        known = self.labels[item, dependent]
-        competing = (known >= 0) & (known != label)
-        return self.source.at_labels(item, head, dependent, label).masked_fill(competing, -torch.inf)
-
-    def log_sums(self, arcs: Tensor) -> Tensor | None:
-        sums = self.source.log_sums(arcs)
+    def log_sums(arcs: Tensor) -> Tensor | None:
+        sums = source.log_sums(arcs)
         if sums is None or not readable_without_sync(arcs):  # to select words of known label would cause a device sync
             return None
-        item, head, dependent = (arcs & (self.labels >= 0).unsqueeze(1)).nonzero(as_tuple=True)
-        known = self.labels[item, dependent]
-        scores = self.source.at_labels(item, head, dependent, known.clamp_max(self.shape[-1] - 1))
-        scores = scores.masked_fill(known >= self.shape[-1], -torch.inf)  # no label has this id
+        item, head, dependent = (arcs & (labels >= 0).unsqueeze(1)).nonzero(as_tuple=True)
+        known = labels[item, dependent]
+        scores = source.at_labels(item, head, dependent, known.clamp_max(source.shape[-1] - 1))
+        scores = scores.masked_fill(known >= source.shape[-1], -torch.inf)  # no label has this id
         return sums.index_put((item, head, dependent), scores.to(sums.dtype))
 
-    def of_items(self, items: Tensor) -> "LabelsGiven":
-        return LabelsGiven(self.source.of_items(items), self.labels[items])
-
-    def _masked(self, scores: Tensor, known: Tensor) -> Tensor:
-        """Mask scores ``(..., L)`` of arcs into words of known labels ``(...)``."""
-        ids = torch.arange(scores.shape[-1], device=scores.device)
-        known = known.unsqueeze(-1)
-        return scores.masked_fill((known >= 0) & (known != ids), -torch.inf)
+    return ChangedLabels([source], change, log_sums=log_sums)
 
 
 class ForbiddenLabels(NamedTuple):
@@ -211,135 +219,43 @@ class ForbiddenLabels(NamedTuple):
     dependent: Tensor  # (F,)
     labels: Tensor  # (F, L) bool
 
-    def on(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """Tell which labels are forbidden on arcs ``(A,)``: ``(A, L)`` bool."""
-        item, head, dependent = item.unsqueeze(-1), head.unsqueeze(-1), dependent.unsqueeze(-1)
-        applies = (item == self.item) & (dependent == self.dependent) & ((head == self.head) | (self.head < 0))
-        return applies.float() @ self.labels.float() > 0
+
+def without_labels(source: LabelSource, forbidden: ForbiddenLabels) -> ChangedLabels:
+    """Forbid labels; every arc that is read is compared with every set of forbidden labels."""
+    of_items, of_heads, of_dependents, labels = forbidden
+
+    def change(arcs: Arcs, scores: Tensor) -> Tensor:
+        item, head, dependent = (index.unsqueeze(-1) for index in arcs)
+        applies = (item == of_items) & (dependent == of_dependents) & ((head == of_heads) | (of_heads < 0))
+        return scores.masked_fill(applies.float() @ labels.float() > 0, -torch.inf)
+
+    return ChangedLabels([source], change)
 
 
-class LabelsForbidden(ChangedLabels):
-    """Label scores with -inf for forbidden labels; every arc is compared with every set of forbidden labels."""
+def detached(source: LabelSource) -> ChangedLabels:
+    """Return label scores as constants for autograd."""
 
-    def __init__(self, source: LabelSource, forbidden: ForbiddenLabels) -> None:
-        super().__init__(source)
-        self.forbidden = forbidden
-
-    def from_heads(self, first: int, last: int) -> Tensor:
-        scores = self.source.from_heads(first, last).clone()
-        arcs = zip(*(part.tolist() for part in self.forbidden[:3]), self.forbidden.labels, strict=True)
-        for item, head, dependent, labels in arcs:
-            if head < 0 or first <= head < last:
-                heads = slice(None) if head < 0 else slice(head - first, head - first + 1)
-                scores[item, heads, dependent] = scores[item, heads, dependent].masked_fill(labels, -torch.inf)
-        return scores
-
-    def change_arcs(self, scores: Tensor, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return scores.masked_fill(self.forbidden.on(item, head, dependent), -torch.inf)
-
-    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        scores = self.source.at_labels(item, head, dependent, label)
-        return scores.masked_fill(at_label(self.forbidden.on(item, head, dependent), label), -torch.inf)
-
-    def of_items(self, items: Tensor) -> "LabelsForbidden":
-        new_item, which = (items.unsqueeze(-1) == self.forbidden.item).nonzero(as_tuple=True)
-        _, head, dependent, labels = (part[which] for part in self.forbidden)
-        return LabelsForbidden(self.source.of_items(items), ForbiddenLabels(new_item, head, dependent, labels))
-
-
-class LabelsOfItems(ChangedLabels):
-    """Label scores of items of another source; an item may come several times.
-
-    If the source caches scores, scores of arcs that it has cached are not computed again.
-
-    Args:
-        source: the scores.
-        items: ``(I,)`` indices into its flat batch.
-    """
-
-    items: Tensor
-    shape: Size
-
-    def __init__(self, source: LabelSource, items: Tensor) -> None:
-        super().__init__(source)
-        self.items, self.shape = items, Size((len(items), *source.shape[-3:]))
-
-    def from_heads(self, first: int, last: int) -> Tensor:
-        return self.source.of_items(self.items).from_heads(first, last)
-
-    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self.source.among(first, last, self.items[item], head, dependent)
-
-    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self.source.at(self.items[item], head, dependent)
-
-    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        return self.source.at_labels(self.items[item], head, dependent, label)
-
-    def of_items(self, items: Tensor) -> "LabelsOfItems":
-        return LabelsOfItems(self.source, self.items[items])
-
-
-class LabelsDetached(ChangedLabels):
-    """Label scores as constants for autograd."""
-
-    requires_grad: bool
-    support: Hashable | None
-
-    def __init__(self, source: LabelSource) -> None:
-        super().__init__(source)
-        self.requires_grad, self.support = False, source.support
-
-    def change(self, scores: Tensor) -> Tensor:
-        return scores.detach()
-
-    def log_sums(self, arcs: Tensor) -> Tensor | None:
-        sums = self.source.log_sums(arcs)
+    def log_sums(arcs: Tensor) -> Tensor | None:
+        sums = source.log_sums(arcs)
         return None if sums is None else sums.detach()
 
-
-class LabelsReordered(ChangedLabels):
-    """Labels in another order.
-
-    Args:
-        source: the scores.
-        indices: for each label its index in the source, -1 for a label that the source lacks: it is forbidden.
-    """
-
-    def __init__(self, source: LabelSource, indices: Sequence[int]) -> None:
-        super().__init__(source)
-        self.indices: Tensor = torch.tensor(indices, device=source.device)
-        self.shape: Size = Size((*source.shape[:-1], len(indices)))
-        self.support = None if source.support is None else (source.support, frozenset(enumerate(indices)))
-
-    def change(self, scores: Tensor) -> Tensor:
-        return scores[..., self.indices.clamp_min(0)].masked_fill(self.indices < 0, -torch.inf)
-
-    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        index = self.indices[label]
-        scores = self.source.at_labels(item, head, dependent, index.clamp_min(0))
-        return scores.masked_fill(index < 0, -torch.inf)
+    attributes = {"requires_grad": False, "support": source.support}
+    return ChangedLabels([source], lambda _, scores: scores.detach(), log_sums=log_sums, **attributes)
 
 
-class LabelsScaled(ChangedLabels):
-    """Label scores times a factor above 0, in float64."""
+def reordered(source: LabelSource, indices: Sequence[int]) -> ChangedLabels:
+    """Put labels in another order: each has its index in the source, or -1, which makes a label that is forbidden."""
+    chosen = torch.tensor(indices, device=source.device)
 
-    factor: float
-    dtype: torch.dtype
-    support: Hashable | None
+    def change(_: Arcs, scores: Tensor) -> Tensor:
+        return scores[..., chosen.clamp_min(0)].masked_fill(chosen < 0, -torch.inf)
 
-    def __init__(self, source: LabelSource, factor: float) -> None:
-        super().__init__(source)
-        self.factor, self.dtype, self.support = factor, torch.float64, source.support
-        self.bound: float | None = None if source.bound is None else source.bound * factor
-
-    def change(self, scores: Tensor) -> Tensor:
-        return scores.double() * self.factor
-
-    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self.source.among(first, last, item, head, dependent) * self.factor
+    support = None if source.support is None else (source.support, frozenset(enumerate(indices)))
+    return ChangedLabels([source], change, shape=Size((*source.shape[:-1], len(indices))), support=support)
 
 
-def at_label(values: Tensor, label: Tensor) -> Tensor:
-    """Return one value ``(A,)`` of each row ``(A, L)``, by label ``(A,)``."""
-    return gather(values, -1, label.unsqueeze(-1)).squeeze(-1)
+def scaled(source: LabelSource, factor: float) -> ChangedLabels:
+    """Multiply label scores by a factor above 0, in float64."""
+    bound = None if source.bound is None else source.bound * factor
+    attributes = {"dtype": torch.float64, "bound": bound, "support": source.support}
+    return ChangedLabels([source], lambda _, scores: scores.double() * factor, **attributes)
