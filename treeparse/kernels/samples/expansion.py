@@ -19,16 +19,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.arrays import FloatArray
 from treeparse.kernels.compile import exact_kernel, kernel
+from treeparse.kernels.exponential import exp
 from treeparse.kernels.logspace import NEGLIGIBLE
 from treeparse.kernels.random import uniform
-from treeparse.kernels.sums.item import fill_root, first_head, linear_item, log_item
-from treeparse.kernels.weights import column_maxima
+from treeparse.kernels.sums import elimination, elimination_in_logs
+from treeparse.kernels.sums.elimination import ORIGINAL, PIVOTS, WEIGHTS
+from treeparse.kernels.weights import aligned, matrices, padded
 
-TABLES = 3
-WEIGHTS, ORIGINAL, SHARES = range(TABLES)  # of the stages
-VECTORS = 3  # of the working memory
+TABLES = 3  # of the stages: ORIGINAL, WEIGHTS and
+SHARES = 2
 # Lines of nodes in the working memory: of a word the first of those whose arcs lead through it, and the next one on the
 # list that it is on itself; with a single root, the stage at which the root's arc moves on; whether a node is joined to
 # node 0.
@@ -38,122 +39,103 @@ BLOCK_TERMS = 8  # terms that are summed at once
 HEAD_TRIES = 3  # heads drawn from all words before those that hang together with node 0 are found
 
 
-class ExpansionMemory(NamedTuple):
-    """Working memory for items of up to ``n`` words."""
-
-    matrices: FloatArray  # (3 (n+1)^2,)
-    vectors: FloatArray  # (3, n+1)
-    nodes: IntArray  # (4, n+2)
-    item: FloatArray  # ((n+1)^2,) for scores derived from an item's
-
-
 class Stages(NamedTuple):
     """The stages of an item's elimination, as plain weights or in logs; trees are drawn from them.
 
-    Below the diagonal ``tables[WEIGHTS, k, i]`` is ``share(i, k)``; above it ``tables[WEIGHTS, j, k]`` is the weight of
-    ``k -> j``. ``tables[SHARES]`` has the shares above the diagonal, ``[i, k]``, the pivots on it, and below it the
-    shares' running sums, always plain: ``[k, i]`` is the sum over the heads of ``k`` up to ``i``.
+    ``tables[ORIGINAL, j, i]`` is the weight of ``i -> j``. Above the diagonal ``tables[WEIGHTS, j, k]`` is the weight
+    of ``k -> j`` when ``k`` went, and ``tables[SHARES, i, k]`` is ``share(i, k)``. On the diagonal ``tables[SHARES]``
+    has the pivots, and below it the shares' running sums, always plain: ``[k, i]`` is the sum over heads up to ``i``.
     """
 
     exists: bool  # whether there is a tree at all
     in_logs: bool
-    root_word: int
-    tables: FloatArray  # (3, n+1, n+1)
+    single_root: bool
+    root_word: int  # the word exchanged with word 1 in the tables
+    tables: FloatArray  # (3, size, size)
 
 
 @exact_kernel
 def new_memory(size):
-    """Return working memory for items of up to ``size`` nodes."""
-    nodes = np.empty((NODE_LINES, size + 1), np.int64)
-    return ExpansionMemory(np.empty(TABLES * size * size), np.empty((VECTORS, size)), nodes, np.empty(size * size))
-
-
-@exact_kernel
-def tables_of(memory, n):
-    """Return the tables of an item of n words, which are in the working memory."""
-    return memory.matrices[: TABLES * (n + 1) * (n + 1)].reshape(TABLES, n + 1, n + 1)
+    """Return working memory for items of up to ``size`` nodes: for tables, of numbers, and of nodes."""
+    numbers = np.empty((elimination_in_logs.LINES, size))
+    return aligned(TABLES * padded(size - 1) ** 2), numbers, np.empty((NODE_LINES, size + 1), np.int64)
 
 
 @exact_kernel
 def set_up(scores, n, single_root, memory):
     """Eliminate one item; return its stages, which are in ``memory`` until the next item."""
-    exists, in_logs, root_word = fill_stages(scores, n, single_root, memory)
-    return Stages(exists, in_logs, root_word, tables_of(memory, n))
+    tables = matrices(memory[0], TABLES, n)
+    exists, in_logs, root_word = fill_stages(scores, n, single_root, memory[1], tables)
+    return Stages(exists, in_logs, single_root, root_word, tables)
 
 
 @exact_kernel
-def fill_stages(scores, n, single_root, memory):
-    """Eliminate one item; returns whether it has a tree, whether weights are logs, and the root word.
-
-    The root's arcs to the words before the root word of the elimination only come with that word, so none are original.
-    """
-    tables = tables_of(memory, n)
-    vectors = memory.vectors[0], memory.vectors[1], memory.vectors[2]
-    matrices = tables[WEIGHTS], tables[ORIGINAL], tables[SHARES]
-    weight, root_word, in_logs = -np.inf, n + 1, False
-    if column_maxima(scores, n, vectors[0]) > -np.inf:
-        weight, root_word = linear_item(scores, n, single_root, matrices, vectors)
-        in_logs = np.isnan(weight)
-        if in_logs:
-            weight, root_word = log_item(scores, n, single_root, matrices, vectors)
-    if weight > -np.inf:
-        _fill_shares(tables, root_word, in_logs, vectors[1])
-        if single_root:
-            fill_root(tables[ORIGINAL], root_word, -np.inf if in_logs else 0.0)
-    return weight > -np.inf, in_logs, root_word
+def fill_stages(scores, n, single_root, numbers, tables):
+    """Eliminate one item; return whether it has a tree, whether weights are logs, and the word exchanged with word 1."""
+    log_z, root_word = elimination.eliminate_item(scores, n, single_root, numbers, tables)
+    in_logs = np.isnan(log_z)
+    if in_logs:
+        log_z, root_word = elimination_in_logs.eliminate_item(scores, n, single_root, numbers, tables)
+    if log_z > -np.inf:
+        _fill_shares(tables, n, single_root, in_logs, numbers[PIVOTS])
+    return log_z > -np.inf, in_logs, root_word
 
 
 @exact_kernel
-def _fill_shares(tables, root_word, in_logs, pivots):
-    """Fill ``tables[SHARES]``."""
-    for k in range(1, tables.shape[1]):
+def _fill_shares(tables, n, single_root, in_logs, pivots):
+    """Fill the rest of ``tables[SHARES]``."""
+    for k in range(1, n + 1):
         total = 0.0
-        tables[SHARES, k, 0] = 0.0
         for i in range(k):
-            share = tables[WEIGHTS, k, i]
-            tables[SHARES, i, k] = share
-            if i >= first_head(k, root_word):
-                total += np.exp(share) if in_logs else share
-                tables[SHARES, k, i] = total
+            if not in_logs:
+                tables[SHARES, i, k] = tables[WEIGHTS, k, i]
+            if i > 0 or k == 1 or not single_root:
+                total += exp(tables[SHARES, i, k]) if in_logs else tables[SHARES, i, k]
+            tables[SHARES, k, i] = total
         tables[SHARES, k, k] = pivots[k]
 
 
 @exact_kernel
 def no_stages():
     """Return a placeholder for stages before they are needed."""
-    return Stages(False, False, 0, np.empty((0, 0, 0)))
+    return Stages(False, False, False, 0, np.empty((0, 0, 0)))
 
 
 @exact_kernel
-def draw_root(stages, stream, memory):
+def draw_root(stages, n, stream, nodes):
     """Return the stream after its draws, and the root word of the next tree, for a single root.
 
-    The stages at which the root's arc gets another dependent stay in ``memory``, for ``draw_tree``.
+    The stages at which the root's arc gets another dependent stay in ``nodes``, for ``draw_tree``.
     """
-    tables, nodes = stages.tables, memory.nodes
-    j = stages.root_word
-    while True:
-        stream, k = _draw_stage(stages, 0, j, stream)
-        nodes[ROOT_STAGES, j] = k
-        if k == tables.shape[1]:
-            return stream, j
+    j = k = 1
+    while k <= n:
         j = k
+        stream, k = _draw_stage(stages, n, 0, j, stream)
+        nodes[ROOT_STAGES, j] = k
+    return stream, _original_word(j, stages.root_word)
 
 
 @exact_kernel
-def draw_tree(stages, stream, memory, heads):
+def _original_word(j, root_word):
+    """Return the word that is word ``j`` in the tables."""
+    if j == 1:
+        return root_word
+    return 1 if j == root_word else j
+
+
+@exact_kernel
+def draw_tree(stages, n, stream, nodes, heads):
     """Fill ``heads`` with a tree; return the stream after its draws. A single root is the word of ``draw_root``."""
-    nodes, size = memory.nodes, stages.tables.shape[1]
-    for k in range(size + 1):
+    for k in range(n + 2):
         nodes[FIRST, k] = 0
-    next_root = stages.root_word  # the next word to hang from node 0 alone
-    for k in range(1, size):
+    next_root = 1 if stages.single_root else 0  # the next word to hang from node 0 alone
+    for k in range(1, n + 1):
         j = nodes[FIRST, k]
         is_whole = j == 0
         while j > 0:  # the words whose arcs lead through k
             following = nodes[NEXT, j]
             heads[j] = k
-            stream, stage = _draw_stage(stages, k, j, stream)
+            stream, stage = _draw_stage(stages, n, k, j, stream)
             _schedule(j, stage, nodes)
             j = following
         if k == next_root:
@@ -161,10 +143,14 @@ def draw_tree(stages, stream, memory, heads):
             stage = next_root = nodes[ROOT_STAGES, k]
         else:
             stream, head = _draw_head(stages, k, is_whole, heads, nodes, stream)
-            stream, stage = _draw_stage(stages, head, k, stream)
+            stream, stage = _draw_stage(stages, n, head, k, stream)
             heads[k] = head
         _schedule(k, stage, nodes)
     heads[0] = -1
+    if stages.root_word > 1:
+        heads[1], heads[stages.root_word] = heads[stages.root_word], heads[1]
+        for j in range(1, n + 1):
+            heads[j] = _original_word(heads[j], stages.root_word)
     return stream
 
 
@@ -176,27 +162,22 @@ def _schedule(j, stage, nodes):
 
 
 @exact_kernel
-def _draw_stage(stages, i, j, stream):
+def _draw_stage(stages, n, i, j, stream):
     """Draw the first word on the path of the arc ``i -> j``, new among the words up to both; ``n + 1`` if none."""
-    tables, root_word = stages.tables, stages.root_word
-    stop = root_word + 1 if i == 0 and j < root_word < tables.shape[1] else tables.shape[1]
     stream, u = uniform(stream)
-    stage = _find_log_stage(tables, i, j, stop, u) if stages.in_logs else _find_stage(tables, i, j, stop, u)
+    stage = _find_log_stage(stages.tables, n, i, j, u) if stages.in_logs else _find_stage(stages.tables, n, i, j, u)
     return stream, stage
 
 
 @kernel
-def _find_stage(tables, i, j, stop, u):
+def _find_stage(tables, n, i, j, u):
     """Return the first word at which the sum of the arc's parts exceeds ``u`` times the whole."""
-    target = u * tables[WEIGHTS, j, i]
-    if i < j:
-        target *= tables[SHARES, j, j]
-    latest = tables.shape[1]
-    reached = tables[ORIGINAL, j, i]
+    target = u * (tables[SHARES, i, j] * tables[SHARES, j, j] if i < j else tables[WEIGHTS, j, i])
+    latest, reached = n + 1, tables[ORIGINAL, j, i]
     if target < reached:
         return latest
-    for start in range(max(i, j) + 1, stop, BLOCK_TERMS):
-        end = min(start + BLOCK_TERMS, stop)
+    for start in range(max(i, j) + 1, n + 1, BLOCK_TERMS):
+        end = min(start + BLOCK_TERMS, n + 1)
         block = 0.0
         for k in range(start, end):
             block += tables[SHARES, i, k] * tables[WEIGHTS, j, k]
@@ -213,15 +194,15 @@ def _find_stage(tables, i, j, stop, u):
 
 
 @exact_kernel
-def _find_log_stage(tables, i, j, stop, u):
+def _find_log_stage(tables, n, i, j, u):
     """Do ``_find_stage`` on logs."""
-    weight = tables[WEIGHTS, j, i] + (tables[SHARES, j, j] if i < j else 0.0)
-    reached = np.exp(tables[ORIGINAL, j, i] - weight)
-    stage, k = tables.shape[1], max(i, j) + 1
-    while u >= reached and k < stop:
+    weight = tables[SHARES, i, j] + tables[SHARES, j, j] if i < j else tables[WEIGHTS, j, i]
+    reached = exp(tables[ORIGINAL, j, i] - weight)
+    stage, k = n + 1, max(i, j) + 1
+    while u >= reached and k <= n:
         part = tables[SHARES, i, k] + tables[WEIGHTS, j, k] - weight
         if part > NEGLIGIBLE:
-            reached += np.exp(part)
+            reached += exp(part)
             stage = k
         k += 1
     return stage
@@ -287,18 +268,17 @@ def _find_joined(k, heads, nodes):
 @exact_kernel
 def _find_joined_head(stages, k, u, nodes):
     """Return the first connected head at which the sum of shares exceeds ``u`` times the whole."""
-    tables, in_logs = stages.tables, stages.in_logs
-    first, top = first_head(k, stages.root_word), 0.0
-    if in_logs:
+    first, top = 1 if stages.single_root else 0, 0.0
+    if stages.in_logs:
         top = -np.inf
         for i in range(first, k):
-            top = max(top, tables[WEIGHTS, k, i]) if nodes[JOINED, i] else top
+            top = max(top, stages.tables[SHARES, i, k]) if nodes[JOINED, i] else top
     total = 0.0
     for i in range(first, k):
-        total += _joined_share(tables, in_logs, k, i, top, nodes)
+        total += _joined_share(stages, k, i, top, nodes)
     head, reached = first, 0.0
     for i in range(first, k):
-        share = _joined_share(tables, in_logs, k, i, top, nodes)
+        share = _joined_share(stages, k, i, top, nodes)
         reached += share
         head = i if share > 0.0 else head
         if u * total < reached:
@@ -307,6 +287,7 @@ def _find_joined_head(stages, k, u, nodes):
 
 
 @exact_kernel
-def _joined_share(tables, in_logs, k, i, top, nodes):
-    share = np.exp(tables[WEIGHTS, k, i] - top) if in_logs else tables[WEIGHTS, k, i]
+def _joined_share(stages, k, i, top, nodes):
+    share = stages.tables[SHARES, i, k]
+    share = exp(share - top) if stages.in_logs else share
     return share if nodes[JOINED, i] else 0.0

@@ -1,7 +1,5 @@
 """Unbiased samples of non-projective trees with replacement: expansion, walks, and the choice between them."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
@@ -17,18 +15,6 @@ TRIAL = 8  # times n: steps in which a first walk ends if walking is faster than
 AUTO_LIMIT = 32  # times n: the limit of the steps for one tree where expansion can draw it too
 FIRST_WALK = 3  # the first sample for which walks are prepared, besides expansion
 NO_SAMPLE = 2**62  # the number of the stream for the trial
-
-
-class Draws(NamedTuple):
-    """The trees of all items, and their scores, seeds and options."""
-
-    scores: FloatArray  # (B, n+1, n+1)
-    seeds: np.ndarray  # (B,) uint64
-    single_root: bool
-    method: int
-    steps_a_pair: float  # times n^2, the limit of the steps of walks
-    heads: IntArray  # (B, S, n+1), -1 before they are drawn
-    steps: IntArray  # (B, S), 0 before
 
 
 def sample_trees(
@@ -67,34 +53,34 @@ def sample_trees(
         raise ValueError("This sampler draws trees with a single root, not with any number of them.")
     heads = np.full((len(lengths), count, scores.shape[1]), -1)
     steps = np.zeros((len(lengths), count), np.int64)
-    draws = Draws(scores, seeds, single_root, method, float(steps_a_pair), heads, steps)
-    run_batch(_sample_freely, lambda n: n**3 + 5 * count * n**2, lengths, draws, threads=threads)
+    draws = scores, seeds, single_root, method, float(steps_a_pair), heads, steps
+    run_batch(_sample_freely, lambda n: n**3 + 5 * count * n**2, lengths, *draws, threads=threads)
     return heads, steps
 
 
 @exact_kernel
-def _sample_freely(start, stop, lengths, draws):
+def _sample_freely(start, stop, lengths, scores, seeds, single_root, method, steps_a_pair, heads, steps):
     """Draw trees by walks, expansion, or both.
 
     With a single root the root word always comes from the stages of expansion. With any number of roots these are
     computed when they are first needed; without a tree, no walk ends.
     """
-    scores, seeds, single_root, heads, steps = draws.scores, draws.seeds, draws.single_root, draws.heads, draws.steps
     memory, bins, count = new_memory(scores.shape[1]), new_bins(scores.shape[1]), heads.shape[1]
+    nodes = memory[2]
     for b in range(start, stop):
         n = lengths[b]
         if n == 0:
             continue
         stages = set_up(scores[b], n, single_root, memory) if single_root else no_stages()
-        first_walk, limit = _walks_of(draws, n)
+        first_walk, limit = _walks_of(method, single_root, count, steps_a_pair, n)
         for s in range(count if stages.exists or not single_root else 0):
             if s == first_walk:
                 fill_bins(scores[b], n, 1 if single_root else 0, 0.0, bins)
-                if draws.method == AUTO and not _ends_soon(n, seeds[b], stages, memory, bins, heads[b, s]):
+                if method == AUTO and not _ends_soon(n, seeds[b], stages, nodes, bins, heads[b, s]):
                     first_walk = count
             stream, root, roots = new_stream(seeds[b], s), 0, -1
             if single_root:
-                stream, root = draw_root(stages, stream, memory)
+                stream, root = draw_root(stages, n, stream, nodes)
             if s >= first_walk:
                 stream, steps[b, s], roots = walk(n, root, limit, n, stream, bins, heads[b, s])
             if roots >= 0:
@@ -105,23 +91,23 @@ def _sample_freely(start, stop, lengths, draws):
                 heads[b, s] = -1
                 steps[b, s] = 0
                 break
-            draw_tree(stages, stream, memory, heads[b, s])
+            draw_tree(stages, n, stream, nodes, heads[b, s])
             steps[b, s] = max(steps[b, s], n)
 
 
 @exact_kernel
-def _walks_of(draws, n):
+def _walks_of(method, single_root, count, steps_a_pair, n):
     """Return the first sample that walks draw, and the limit of their steps."""
-    if draws.method == AUTO:
-        return FIRST_WALK if draws.single_root else 0, AUTO_LIMIT * n
-    return draws.heads.shape[1] if draws.method == EXPANSION else 0, np.int64(draws.steps_a_pair * n * n)
+    if method == AUTO:
+        return FIRST_WALK if single_root else 0, AUTO_LIMIT * n
+    return count if method == EXPANSION else 0, np.int64(steps_a_pair * n * n)
 
 
 @exact_kernel
-def _ends_soon(n, seed, stages, memory, bins, heads):
-    """Whether a trial walk ends so soon that walks are faster than expansion."""
+def _ends_soon(n, seed, stages, nodes, bins, heads):
+    """Return whether a trial walk ends so soon that walks are faster than expansion."""
     stream, root = new_stream(seed, NO_SAMPLE), 0
     if stages.exists:
-        stream, root = draw_root(stages, stream, memory)
+        stream, root = draw_root(stages, n, stream, nodes)
     _, _, roots = walk(n, root, TRIAL * n, n, stream, bins, heads)
     return roots >= 0

@@ -16,16 +16,16 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import exact_kernel, kernel
+from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.samples import expansion
-from treeparse.kernels.sums import conditionals
-from treeparse.kernels.sums.item import NO_TREE, eliminate, eliminate_log
-from treeparse.kernels.weights import column_maxima, square
+from treeparse.kernels.sums.conditionals import fill_reach
+from treeparse.kernels.sums.elimination_in_logs import LINES
+from treeparse.kernels.weights import matrices, padded, square
 
 # Of a graph: whose it is, its number of words, the first node that heads any, whether one word only hangs from node 0,
-# when it was last used; then what `expansion.Stages` says: whether weights are logs, the root word.
+# when it was last used; then what `expansion.Stages` says: whether weights are logs, the word exchanged with word 1.
 GRAPH_FACTS = 7
 OWNER, WORDS, FIRST, SINGLE, USED_AT, IN_LOGS, ROOT_WORD = range(GRAPH_FACTS)
 NOBODY = -1  # as OWNER
@@ -38,9 +38,10 @@ class Graphs(NamedTuple):
     facts: IntArray  # (G, 7)
     components: IntArray  # (G, n+1) every node's component
     scores: FloatArray  # (G, (n+1)^2)
-    stages: FloatArray  # (G, 3 (n+1)^2)
+    stages: FloatArray  # (G, 3 size^2), of padded matrices
     weights: FloatArray  # ((n+1)^2,)
-    vectors: FloatArray  # (3, n+1)
+    reach: FloatArray  # (n+1, 2)
+    numbers: FloatArray  # (4, n+1)
     nodes: IntArray  # (4, n+2)
     heads: IntArray  # (n+1,)
 
@@ -52,9 +53,10 @@ def new_graphs(count, size):
         np.full((count, GRAPH_FACTS), NOBODY),
         np.empty((count, size), np.int64),
         np.empty((count, size * size)),
-        np.empty((count, expansion.TABLES * size * size)),
+        np.empty((count, expansion.TABLES * padded(size - 1) ** 2)),
         np.empty(size * size),
-        np.empty((expansion.VECTORS, size)),
+        np.empty((size, 2)),
+        np.empty((LINES, size)),
         np.empty((expansion.NODE_LINES, size + 1), np.int64),
         np.empty(size, np.int64),
     )
@@ -114,15 +116,16 @@ def _join(component, heads, depth, order, n):
 def draw(graphs, index, heads, depth, item, stream):
     """Draw the heads of all words after the prefix into ``heads``; return the stream after its last draw."""
     facts, component, order = graphs.facts[index], graphs.components[index], item.order
-    memory = expansion.ExpansionMemory(graphs.stages[index], graphs.vectors, graphs.nodes, graphs.weights)
-    if facts[IN_LOGS] == NOT_SET_UP:
-        _set_up(graphs, index, memory)
-    tables = expansion.tables_of(memory, facts[WORDS])
-    stages = expansion.Stages(True, facts[IN_LOGS] == 1, facts[ROOT_WORD], tables)
-    if facts[SINGLE]:
-        stream, _ = expansion.draw_root(stages, stream, memory)
-    stream = expansion.draw_tree(stages, stream, memory, graphs.heads)
-    options, members = graphs.vectors[0], graphs.nodes[0]
+    n, single_root = facts[WORDS], facts[SINGLE] == 1
+    tables = matrices(graphs.stages[index], expansion.TABLES, n)
+    if facts[IN_LOGS] == NOT_SET_UP:  # trees are drawn for the first time
+        scores = square(graphs.scores[index], n)
+        _, facts[IN_LOGS], facts[ROOT_WORD] = expansion.fill_stages(scores, n, single_root, graphs.numbers, tables)
+    stages = expansion.Stages(True, facts[IN_LOGS] == 1, single_root, facts[ROOT_WORD], tables)
+    if single_root:
+        stream, _ = expansion.draw_root(stages, n, stream, graphs.nodes)
+    stream = expansion.draw_tree(stages, n, stream, graphs.nodes, graphs.heads)
+    options, members = graphs.numbers[0], graphs.nodes[0]
     for word in range(1, facts[WORDS] + 1):
         dependent, count = order[depth + word - 1], 0
         for i in range(facts[FIRST], item.words + 1):
@@ -137,71 +140,14 @@ def draw(graphs, index, heads, depth, item, stream):
 
 
 @exact_kernel
-def _set_up(graphs, index, memory):
-    """Make the stages of a graph's elimination, when trees are first drawn."""
-    facts, n = graphs.facts[index], graphs.facts[index, WORDS]
-    scores, single_root = square(graphs.scores[index], n), facts[SINGLE] == 1
-    _, facts[IN_LOGS], facts[ROOT_WORD] = expansion.fill_stages(scores, n, single_root, memory)
-
-
-@exact_kernel
 def next_heads(graphs, index, word, item, logs):
     """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one after the prefix."""
-    facts, component = graphs.facts[index], graphs.components[index]
-    reach = graphs.vectors[0]
-    if not _reach(graphs, index, False, reach):
-        _reach(graphs, index, True, reach)
+    facts, component, n = graphs.facts[index], graphs.components[index], graphs.facts[index, WORDS]
+    reach = graphs.reach[: n + 1]
+    fill_reach(square(graphs.scores[index], n), n, facts[SINGLE] == 1, graphs.numbers[0], square(graphs.weights, n), reach)
     for i in range(item.words + 1):
         is_open = i >= facts[FIRST] and component[i] != 1
-        logs[i] = item.scores[i, word] + reach[component[i]] if is_open else -np.inf
+        logs[i] = item.scores[i, word] + reach[component[i], 1] if is_open else -np.inf
     total = log_sum(logs, 0, item.words + 1)
     for i in range(item.words + 1):
         logs[i] -= total
-
-
-@exact_kernel
-def _reach(graphs, index, in_logs, reach):
-    """Fill ``g`` of ``conditionals`` for the first word, as logs; return False if plain weights were not safe."""
-    n, single_root, row = graphs.facts[index, WORDS], graphs.facts[index, SINGLE] == 1, graphs.vectors[2]
-    scores, w, top = square(graphs.scores[index], n), square(graphs.weights, n), graphs.vectors[1]
-    column_maxima(scores, n, top)
-    if not conditionals.load(scores, n, in_logs, top, w):
-        return False
-    pivots, root_word = top, 1 if single_root else n + 1
-    if in_logs:
-        eliminate_log(w, n, 1, root_word, pivots, row)
-        _substitute_log(w, n, reach)
-        return True
-    root_word = eliminate(w, n, 1, root_word, pivots, row)
-    return root_word != NO_TREE and not conditionals.has_tiny(w, n) and not _substitute(w, n, reach)
-
-
-@kernel
-def _substitute(w, n, reach):
-    """Do ``conditionals._substitute`` for one word, and take logs; return whether a number may have underflowed."""
-    reach[0], reach[1] = 1.0, 0.0
-    tiny = 0
-    for e in range(2, n + 1):
-        total = 0.0
-        for i in range(e):
-            total += w[e, i] * reach[i]
-        reach[e] = total
-        tiny += 0.0 < total < conditionals.SMALL
-        if w[e, e] == 0.0:
-            reach[0] = 0.0
-    for i in range(n + 1):
-        reach[i] = np.log(reach[i])
-    return tiny > 0
-
-
-@exact_kernel
-def _substitute_log(w, n, reach):
-    """Do ``_substitute`` on logs."""
-    reach[0], reach[1] = 0.0, -np.inf
-    for e in range(2, n + 1):
-        total = -np.inf
-        for i in range(e):
-            total = log_add(total, w[e, i] + reach[i])
-        reach[e] = total
-        if w[e, e] == 0.0:
-            reach[0] = -np.inf

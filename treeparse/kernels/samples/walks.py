@@ -10,61 +10,46 @@ With any number of roots, walks end at node 0. For a single one, its word is dra
 Alg. 3 has them end at node 0, so they never end where the root's weights are small.)
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
-from treeparse.kernels.exponential import exponentiate
+from treeparse.kernels.exponential import exp
 from treeparse.kernels.random import uniform
-from treeparse.kernels.weights import square
 
 STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple of what expansion takes
 
 
-class Bins(NamedTuple):
-    """Random heads in constant time by the alias method, and working memory of a walk.
-
-    One of the bins of word ``j`` is chosen at random; bin ``i`` is head ``i`` with probability ``keep[j, i]``, else
-    head ``other[j, i]``.
-    """
-
-    keep: FloatArray  # ((n+1)^2,), of one item (n+1, n+1)
-    other: IntArray  # ((n+1)^2,)
-    waiting: IntArray  # (n+1,)
-    joined: np.ndarray  # (n+1,) bool: the nodes of the tree so far
+MARKS = 2  # nodes on which bins are filled, and of the tree so far
+WAITING, JOINED = range(MARKS)
 
 
 @exact_kernel
 def new_bins(size):
-    """Return bins for items of up to ``size`` nodes."""
-    keep, other = np.empty(size * size), np.empty(size * size, np.int64)
-    return Bins(keep, other, np.empty(size, np.int64), np.empty(size, np.bool_))
+    """Return ``keep``, ``other`` and ``marks`` for items of up to ``size`` nodes: random heads in constant time.
+
+    By the alias method, one of the bins of word ``j`` is chosen at random; bin ``i`` is head ``i`` with probability
+    ``keep[j, i]``, else head ``other[j, i]``. ``marks`` is working memory.
+    """
+    return np.empty((size, size)), np.empty((size, size), np.int64), np.empty((MARKS, size), np.int64)
 
 
 @exact_kernel
 def walk(n, root, limit, max_roots, stream, bins, heads):
-    """Fill ``heads`` with a tree; returns the stream, the steps, and the number of roots.
+    """Fill ``heads`` with a tree; return the stream, the steps, and the number of roots.
 
     Walks end at word ``root``, or at node 0. The number of roots is -1 if there is no tree after ``limit`` steps; with
     more than ``max_roots`` the tree is left unfinished.
     """
-    bins.joined[: n + 1] = False
-    bins.joined[root] = True
+    keep, other, marks = bins
+    first = 1 if root > 0 else 0
+    count, steps, roots, j = n + 1 - first, 0, 0, 1
+    for node in range(n + 1):
+        marks[JOINED, node] = node == root
     heads[root] = 0
     heads[0] = -1
-    item_bins = Bins(square(bins.keep, n), square(bins.other, n), bins.waiting, bins.joined)
-    return _join_words(n, 1 if root > 0 else 0, limit, max_roots, stream, item_bins, heads)
-
-
-@exact_kernel
-def _join_words(n, first, limit, max_roots, stream, bins, heads):
-    keep, other, joined = bins.keep, bins.other, bins.joined
-    count, steps, roots, j = n + 1 - first, 0, 0, 1
     while j <= n and 0 <= roots <= max_roots:
         node = j
-        while not joined[node] and steps < limit:
+        while not marks[JOINED, node] and steps < limit:
             stream, u = uniform(stream)
             scaled = u * count
             i = int(scaled)
@@ -72,10 +57,10 @@ def _join_words(n, first, limit, max_roots, stream, bins, heads):
             heads[node] = first + i if is_own else other[node, first + i]
             node = heads[node]
             steps += 1
-        roots = roots if joined[node] else -1
+        roots = roots if marks[JOINED, node] else -1
         node = j
-        while roots >= 0 and not joined[node]:
-            joined[node] = True
+        while roots >= 0 and not marks[JOINED, node]:
+            marks[JOINED, node] = 1
             node = heads[node]
             roots += node == 0
         j += 1
@@ -85,16 +70,16 @@ def _join_words(n, first, limit, max_roots, stream, bins, heads):
 @exact_kernel
 def fill_bins(scores, n, first, shift, bins):
     """Fill the bins for walks up to heads from ``first`` on; ``shift`` is added to the root's scores."""
-    keep, other = square(bins.keep, n), square(bins.other, n)
+    keep, other, marks = bins
     _load_probabilities(scores, n, first, shift, keep)
     for j in range(1, n + 1):
-        _pair_bins(keep, other, j, first, bins.waiting)
+        _pair_bins(keep, other, j, first, n + 1, marks[WAITING])
 
 
 @kernel
 def _load_probabilities(scores, n, first, shift, keep):
     """Fill ``keep`` with weights relative to each word's largest one; all 0 if a word has no head."""
-    keep[:] = -np.inf
+    keep[: n + 1] = -np.inf
     for i in range(first, n + 1):
         added = shift if i == 0 else 0.0
         for j in range(1, n + 1):
@@ -104,14 +89,13 @@ def _load_probabilities(scores, n, first, shift, keep):
         for i in range(n + 1):
             top = keep[j, i] if keep[j, i] > top else top
         for i in range(n + 1):
-            keep[j, i] -= top if top > -np.inf else 0.0
-    exponentiate(keep.reshape((n + 1) * (n + 1))[n + 1 :])
+            keep[j, i] = exp(keep[j, i] - top) if top > -np.inf else 0.0
 
 
 @exact_kernel
-def _pair_bins(keep, other, j, first, waiting):
+def _pair_bins(keep, other, j, first, stop, waiting):
     """Fill up the bins of light heads from those of heavy ones (Vose 1991); a word without heads stays where it is."""
-    stop, total = keep.shape[1], 0.0
+    total = 0.0
     for i in range(first, stop):
         total += keep[j, i]
     scale = (stop - first) / total if total > 0.0 else 0.0

@@ -26,10 +26,10 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.logspace import log_add, log_sum
-from treeparse.kernels.sums.item import NO_TREE, eliminate, eliminate_log
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, load_log_weights, load_weights, square
+from treeparse.kernels.weights import column_maxima, load_logs, load_weights, range_sum, square
 
+NO_TREE = -1  # as a root word
 SMALL = 1e-140  # a product of two such numbers, divided by a column sum, is far from underflow
 LOG_SMALL = float(np.log(SMALL))
 
@@ -45,7 +45,7 @@ class Half(NamedTuple):
     first: int  # the first of these words
     size: int  # their number
     remaining_at: int  # how many eliminated words come before the remaining ones
-    root_word: int  # 1 for a single root that was not met yet, otherwise past these words, as in ``item.eliminate``
+    root_word: int  # 1 for a single root that was not met yet, otherwise past these words, as in ``eliminate``
     has_left: bool  # already, so that its rows of ``g`` are to be filled
 
 
@@ -63,15 +63,16 @@ def log_marginals(scores: FloatArray, lengths: IntArray, *, single_root: bool, t
 @exact_kernel
 def _log_marginals(start, stop, lengths, scores, single_root, result):
     size = scores.shape[1]
-    top, lines = np.empty(size), np.empty((2, size))
+    row = np.empty(size)
     buffer, pool = np.empty(size * size), np.empty(_pool_size(size - 1))
     for b in range(start, stop):
         n = lengths[b]
-        if column_maxima(scores[b], n, top) > -np.inf:
-            g = square(buffer, n)
-            if not _fill_item(scores[b], n, single_root, False, top, lines, pool, g, result[b]) and not _fill_item(
-                scores[b], n, single_root, True, top, lines, pool, g, result[b]
-            ):
+        if column_maxima(scores[b], n, row) == -np.inf:
+            continue
+        g = square(buffer, n)
+        if not _fill_item(scores[b], n, single_root, False, row, pool, g, result[b]):
+            column_maxima(scores[b], n, row)
+            if not _fill_item(scores[b], n, single_root, True, row, pool, g, result[b]):
                 result[b] = -np.inf
 
 
@@ -86,29 +87,65 @@ def _pool_size(n):
 
 
 @exact_kernel
-def _fill_item(scores, n, single_root, in_logs, top, lines, pool, g, result):
-    """Fill the results of one item; return whether it has a tree and, unless ``in_logs``, plain weights were safe."""
+def _fill_item(scores, n, single_root, in_logs, row, pool, g, result):
+    """Fill the results of one item; return whether it has a tree and, unless ``in_logs``, plain weights were safe.
+
+    ``row`` has the columns' maxima.
+    """
     w = square(pool, n)
-    if not load(scores, n, in_logs, top, w):
+    if not _load(scores, n, in_logs, row, w):
         return False
-    g[:] = -np.inf if in_logs else 0.0
-    g[0] = 0.0 if in_logs else 1.0
-    if not _fill_g(n, single_root, in_logs, lines, pool, g):
+    _start(in_logs, g)
+    if not _fill_g(n, single_root, in_logs, pool, g):
         return False
     if in_logs:
-        return _store_normalized(w, g, n, lines[0], result)
-    return not has_tiny(g, n) and _store_logs(w, g, n, lines[0], result)
+        return _store_normalized(w, g, n, row, result)
+    return not _has_tiny(g) and _store_logs(w, g, n, row, result)
 
 
 @exact_kernel
-def load(scores, n, in_logs, top, w):
+def fill_reach(scores, n, single_root, row, w, g):
+    """Fill ``g[:, 1]`` of one item with logs, where ``g`` is ``(n+1, 2)``."""
+    column_maxima(scores, n, row)
+    if not _reach(scores, n, single_root, False, row, w, g):
+        _reach(scores, n, single_root, True, row, w, g)
+
+
+@exact_kernel
+def _reach(scores, n, single_root, in_logs, row, w, g):
+    """Do ``fill_reach``, in logs or not; return whether plain weights were safe."""
+    root_word = 1 if single_root else n + 1
+    if not _load(scores, n, in_logs, row, w):
+        return False
+    _start(in_logs, g)
+    if in_logs:
+        eliminate_logs(w, n, 1, root_word)
+        _substitute_logs(w, n, 1, 1, 0, g)
+        return True
+    if eliminate(w, n, 1, root_word) == NO_TREE or _has_tiny(w):
+        return False
+    _substitute(w, n, 1, 1, 0, g)
+    is_safe = not _has_tiny(g)
+    for i in range(n + 1):
+        g[i, 1] = np.log(g[i, 1])
+    return is_safe
+
+
+@exact_kernel
+def _start(in_logs, g):
+    g[:] = -np.inf if in_logs else 0.0
+    g[0] = 0.0 if in_logs else 1.0
+
+
+@exact_kernel
+def _load(scores, n, in_logs, top, w):
     """Fill the weights, or their logs; return False, and fill none, if a plain weight is too small to be safe."""
     if in_logs:
-        load_log_weights(scores, n, top, w, w)
+        load_logs(scores, n, top, w)
     elif _has_tiny_weights(scores, n, top):
         return False
     else:
-        load_weights(scores, n, top, w, w)
+        load_weights(scores, n, top, w)
     return True
 
 
@@ -124,19 +161,19 @@ def _has_tiny_weights(scores, n, top):
 
 
 @kernel
-def has_tiny(values, n):
-    """Whether a factor is so small that a product may have underflowed; the row of node 0 holds none."""
+def _has_tiny(values):
+    """Return whether a factor is so small that a product may have underflowed; the row of node 0 holds none."""
     count = 0
-    for j in range(1, n + 1):
-        for i in range(n + 1):
+    for j in range(1, len(values)):
+        for i in range(values.shape[1]):
             count += 0.0 < values[j, i] < SMALL
     return count > 0
 
 
 @exact_kernel
-def _fill_g(n, single_root, in_logs, lines, pool, g):
-    """Halve the words again and again, depth first; returns False if there is no tree or plain weights are not safe."""
-    row, pivots, root_word = lines[0], lines[1], 1 if single_root else n + 1
+def _fill_g(n, single_root, in_logs, pool, g):
+    """Halve the words again and again, depth first; return False if there is no tree or plain weights are not safe."""
+    root_word = 1 if single_root else n + 1
     stack = [Half(0, n, 1, n, remaining_at, root_word, False) for remaining_at in (0, n // 2) if n > 1]
     while len(stack) > 0:
         begin, width, first, size, remaining_at, root_word, has_left = stack.pop()
@@ -146,16 +183,16 @@ def _fill_g(n, single_root, in_logs, lines, pool, g):
         start = first + remaining_at
         base = first - 1 - (remaining if remaining_at > 0 else 0)
         if has_left and in_logs:
-            _substitute_log(w, size, remaining, start, base, g)
+            _substitute_logs(w, size, remaining, start, base, g)
         elif has_left:
             _substitute(w, size, remaining, start, base, g)
         else:
             _load_half(square(pool[begin:], width), size, remaining, remaining_at, w)
             if in_logs:
-                root_word = eliminate_log(w, size, remaining, root_word, pivots, row)
+                root_word = eliminate_logs(w, size, remaining, root_word)
             else:
-                root_word = eliminate(w, size, remaining, root_word, pivots, row)
-            if root_word == NO_TREE or (not in_logs and has_tiny(w, size)):
+                root_word = eliminate(w, size, remaining, root_word)
+            if root_word == NO_TREE or (not in_logs and _has_tiny(w)):
                 return False
             stack.append(Half(begin, width, first, size, remaining_at, root_word, True))
             if remaining > 1:
@@ -175,6 +212,57 @@ def _load_half(source, size, remaining, remaining_at, w):
             w[j, i] = source[old, i + remaining_at]
         for i in range(remaining + 1, size + 1):
             w[j, i] = source[old, i + left_at]
+
+
+@kernel
+def eliminate(w, n, remaining, root_word):
+    """Eliminate the words after the first ``remaining`` in place; return the root word, or ``NO_TREE``.
+
+    The root word is 1 before it is met, and after the last word with any number of roots. Of every eliminated word
+    ``k``, ``w[k, :k]`` is left divided by the pivot; ``w[k, k]`` is 1, or 0 for the root word.
+    """
+    for k in range(n, remaining, -1):
+        pivot = range_sum(w[k], 0 if k <= root_word else 1, k)
+        w[k, k] = 1.0
+        if pivot == 0.0 and root_word == 1:  # the arcs from k take the place of those from node 0
+            root_word = k
+            pivot = w[k, 0]
+            w[k, k] = 0.0
+            w[:k, 0] = 0.0
+        if pivot == 0.0:
+            return NO_TREE
+        for i in range(k):
+            w[k, i] /= pivot
+        for j in range(1, k):
+            through = w[j, k]
+            for i in range(k):
+                w[j, i] += through * w[k, i]
+    for j in range(remaining + 1):
+        w[j, j] = 0.0
+    return root_word
+
+
+@exact_kernel
+def eliminate_logs(w, n, remaining, root_word):
+    """Do ``eliminate`` on log weights, where ``w[k, k]`` becomes 1 or 0 all the same."""
+    for k in range(n, remaining, -1):
+        pivot = log_sum(w[k], 0 if k <= root_word else 1, k)
+        w[k, k] = 1.0
+        if pivot == -np.inf and root_word == 1:
+            root_word = k
+            pivot = w[k, 0]
+            w[k, k] = 0.0
+            w[:k, 0] = -np.inf
+        if pivot == -np.inf:
+            return NO_TREE
+        for i in range(k):
+            w[k, i] -= pivot
+        for j in range(1, k):
+            through = w[j, k]
+            if through > -np.inf:
+                for i in range(k):
+                    w[j, i] = log_add(w[j, i], through + w[k, i])
+    return root_word
 
 
 @kernel
@@ -215,7 +303,7 @@ def _store_logs(w, g, n, row, result):
 
 
 @exact_kernel
-def _substitute_log(w, size, remaining, start, base, g):
+def _substitute_logs(w, size, remaining, start, base, g):
     """``_substitute`` on logs."""
     stop = start + remaining
     for e in range(remaining + 1, size + 1):

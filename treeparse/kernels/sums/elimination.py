@@ -1,163 +1,202 @@
 """Sums over non-projective trees by elimination without subtraction ([GTH]).
 
-Words are eliminated one after the other: the weight of a path ``i -> k -> j`` through the eliminated word ``k`` moves
-to the arc ``i -> j``. Nothing is subtracted, so nothing cancels however confident the model is; the determinant
-of the Laplacian loses every digit there. Marginals are the derivative of the log partition, by reverse mode
+Words are eliminated one after the other, the last one first: the weight of a path ``i -> k -> j`` through the eliminated
+word ``k`` moves to the arc ``i -> j``. Nothing is subtracted, so nothing cancels however confident the model is; the
+determinant of the Laplacian loses every digit there. Marginals are the derivative of the log partition, by reverse mode
 through the same loop; its one subtraction has an absolute error of about 1e-16 n.
 
-With a single root, node 0 counts as a head of the last word only. Where no other word is left that reaches word ``k``,
-the root's arcs to the words before ``k`` go: ``k`` is the *root word*, and elimination continues as for many roots.
+With a single root, node 0 counts as a head of word 1 alone. Where no word that is left reaches word ``k``, every tree
+has ``k`` above those words: ``k`` and word 1 are exchanged, and the item is computed again.
 
-Matrices are dependent-major here: ``w[j, i]`` is the weight of the arc ``i -> j`` and node 0 the root, so that every
-inner loop runs over contiguous heads. Entries ``w[j, j]`` are written and never read. ``words`` has the loops and
-``panels`` the products that take most of their work in long sentences. Items whose plain weights are not safe, because
-they under- or overflow, are done by ``in_logs.elimination``.
+Matrices are ``w[dependent, head]`` with node 0 the root; row 0 is 0. Four words are eliminated together, because a loop
+that adds multiples of four rows to another one loads five numbers and stores one for four products; by single rows it
+is two and one for one product. Each row pulls from all later words and is final then, so every loop is over contiguous
+heads. Afterwards ``w[k, :k]`` are the shares of the heads of ``k``, and ``w[j, k]`` for ``j < k`` is the weight of
+``k -> j`` when ``k`` was eliminated.
+
+Items whose plain weights under- or overflow are computed by ``elimination_in_logs``.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray, aligned, places_of_nan
-from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.sums import panels
-from treeparse.kernels.sums.in_logs.elimination import sum_in_logs, with_remainders
+from treeparse.kernels.arrays import FloatArray, IntArray, places_of_nan
+from treeparse.kernels.compile import kernel
+from treeparse.kernels.sums.elimination_in_logs import sum_in_logs
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima
+from treeparse.kernels.weights import LANES, aligned, column_maxima, copy, exchange, load_weights, matrices, padded
 
-PANEL_LENGTH = 44  # words from which on panels are faster
-NO_TREE, WORDS, PANELS, LOGS = range(4)  # ways in which an item is computed: WORDS is one panel, PANELS several
-
-
-class Eliminated(NamedTuple):
-    """The elimination of a batch, from which products with the Hessian start; of no items where it is not stored."""
-
-    matrices: FloatArray  # (B, 3, entries) weights, eliminated and original, and adjoints; of no use for the way LOGS
-    pivots: FloatArray  # (B, n+1)
-    ways: IntArray  # (B, 2) and the root word
+PANEL = 4  # words that are eliminated together; eight are no faster
+LINEAR_LIMIT = -600.0  # of log Z' - sum of log column sums: below, underflow may have lost trees
+ORIGINAL, WEIGHTS, ADJOINTS = range(3)  # matrices of an item: weights, eliminated weights, and derivatives
+PIVOTS, TOP = range(2)  # vectors of an item
+NO_MARGINALS = np.empty((0, 0, 0))
 
 
-NO_MARGINALS = np.empty((1, 0, 0))
-NOT_STORED = Eliminated(np.empty((0, 3, 0)), np.empty((0, 0)), np.empty((0, 2), np.int64))
-
-
-def log_partition(
-    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
-) -> FloatArray:
-    """Return the log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none.
-
-    Items of ``panels_from`` words or more are eliminated in panels.
-    """
+def log_partition(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> FloatArray:
+    """Return the log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
     log_z = np.empty(len(lengths))
-    arguments = scores, single_root, panels_from, log_z, NO_MARGINALS, NOT_STORED
-    run_batch(_sum_trees, lambda n: n**3 / 3, lengths, *arguments, threads=threads)
-    _repeat_in_logs(scores, lengths, log_z, None, single_root, threads)
+    run_batch(_sum_trees, lambda n: n**3 / 3, lengths, scores, single_root, log_z, NO_MARGINALS, threads=threads)
+    items = places_of_nan(log_z)
+    if len(items):
+        log_z[items], _ = sum_in_logs(scores[items], lengths[items], single_root=single_root, threads=threads)
     return log_z
 
 
 def log_partition_and_marginals(
-    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
+    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
     """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree."""
     log_z, marginals = np.empty(len(lengths)), np.empty_like(scores)
-    arguments = scores, single_root, panels_from, log_z, marginals, NOT_STORED
-    run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
-    _repeat_in_logs(scores, lengths, log_z, marginals, single_root, threads)
+    run_batch(_sum_trees, lambda n: n**3, lengths, scores, single_root, log_z, marginals, threads=threads)
+    items = places_of_nan(log_z)
+    if len(items):
+        sums = sum_in_logs(scores[items], lengths[items], single_root=single_root, threads=threads)
+        log_z[items], marginals[items] = sums
     return log_z, marginals
 
 
-def log_partition_marginals_and_elimination(
-    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
-) -> tuple[FloatArray, FloatArray, Eliminated]:
-    """Return ``log_partition_and_marginals`` and the elimination that ``hessian_vector_product`` can start from."""
-    log_z, marginals = np.empty(len(lengths)), np.empty_like(scores)
-    eliminated = _empty_elimination(scores)
-    arguments = scores, single_root, panels_from, log_z, marginals, eliminated
-    run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
-    _repeat_in_logs(scores, lengths, log_z, marginals, single_root, threads)
-    return log_z, marginals, eliminated
-
-
-def eliminate(
-    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int, panels_from: int
-) -> Eliminated:
-    """Return the elimination of a batch alone."""
-    eliminated = _empty_elimination(scores)
-    arguments = scores, single_root, panels_from, np.empty(len(lengths)), NO_MARGINALS, eliminated
-    run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
-    return eliminated
-
-
-def _repeat_in_logs(
-    scores: FloatArray,
-    lengths: IntArray,
-    log_z: FloatArray,
-    marginals: FloatArray | None,
-    single_root: bool,
-    threads: int,
-) -> None:
-    """Replace what is NaN, because plain weights were not safe."""
-    items = places_of_nan(log_z)
-    if len(items):
-        options = {"differentiate": marginals is not None, "single_root": single_root, "threads": threads}
-        sums = sum_in_logs(with_remainders(scores[items]), lengths[items], **options)
-        log_z[items] = sums.log_z[0]
-        if marginals is not None:
-            marginals[items] = sums.marginals
-
-
-def _empty_elimination(scores: FloatArray) -> Eliminated:
-    count, size = scores.shape[:2]
-    matrices = aligned(count, 3, panels.matrix_entries(size - 1))
-    return Eliminated(matrices, np.empty((count, size)), np.zeros((count, 2), np.int64))
-
-
-@exact_kernel
-def _sum_trees(start, stop, lengths, scores, single_root, panels_from, log_z, marginals, eliminated):
-    size = scores.shape[1]
-    keep, store = len(eliminated.ways) > 0, marginals.shape[1] > 0
-    memory, pivots = np.empty((3, 0 if keep else panels.matrix_entries(size - 1))), np.empty(size)
-    vectors, panel = np.empty((2, size)), panels.new_panel(size - 1)
+@kernel
+def _sum_trees(start, stop, lengths, scores, single_root, log_z, marginals):
+    memory, vectors = aligned(3 * padded(scores.shape[1] - 1) ** 2), np.empty((2, scores.shape[1]))
     for b in range(start, stop):
         n = lengths[b]
-        matrices = eliminated.matrices[b] if keep else memory
-        pivots = eliminated.pivots[b] if keep else pivots
-        log_z[b], way, root_word = _sum_item(
-            scores[b], n, single_root, panels_from, keep or store, matrices, pivots, vectors, panel
-        )
-        if keep:
-            eliminated.ways[b, 0], eliminated.ways[b, 1] = way, root_word
-        if store:
-            _store(n, way, matrices, panel, marginals[b])
+        cut = matrices(memory, 3, n)
+        log_z[b], root_word = eliminate_item(scores[b], n, single_root, vectors, cut)
+        if len(marginals) == 0:
+            continue
+        if n + 1 < scores.shape[1] or not log_z[b] > -np.inf:
+            marginals[b] = 0.0
+        if log_z[b] > -np.inf:
+            differentiate(cut[WEIGHTS], n, single_root, vectors[PIVOTS], cut[ADJOINTS])
+            log_z[b] += _store(cut[ADJOINTS], cut[ORIGINAL], n, marginals[b])
+            if root_word > 1:
+                exchange(marginals[b], root_word)
 
 
-@exact_kernel
-def _sum_item(scores, n, single_root, panels_from, with_adjoint, memory, pivots, vectors, panel):
-    """Return the log partition of one item, NaN for the way LOGS, the way to compute it, and the root word.
-
-    ``memory`` takes three matrices: eliminated weights, original weights and, ``with_adjoint``, the adjoint.
-    """
-    shift = column_maxima(scores, n, vectors[0])
+@kernel
+def eliminate_item(scores, n, single_root, vectors, cut):
+    """Eliminate one item; return log Z, NaN if plain weights are not safe, and the word exchanged with word 1."""
+    shift = column_maxima(scores, n, vectors[TOP])
     if shift == -np.inf:
-        return shift, NO_TREE, 0
-    lines, matrices = (vectors[0], pivots, vectors[1]), matrices_of(memory, n)
-    way = PANELS if n >= panels_from else WORDS
-    weight, root_word = panels.linear_item(scores, n, single_root, with_adjoint, way == PANELS, matrices, lines, panel)
-    if np.isnan(weight):
-        return weight, LOGS, root_word
-    return shift + weight, way if weight > -np.inf else NO_TREE, root_word
+        return shift, 1
+    original, w, pivots = cut[ORIGINAL], cut[WEIGHTS], vectors[PIVOTS]
+    bound, log_z, root_word = load_weights(scores, n, vectors[TOP], original), -np.inf, 1
+    for _ in range(2):
+        copy(original, w)
+        log_z, k = eliminate(w, n, single_root, pivots)
+        if k < 2 or not single_root or root_word > 1:
+            break
+        exchange(original, k)
+        root_word = k
+    safe = log_z - bound >= LINEAR_LIMIT and log_z < np.inf
+    return shift + log_z if safe else np.nan, root_word
 
 
-@exact_kernel
-def matrices_of(memory, n):
-    """Return the three matrices of an item."""
-    return panels.matrix(memory[0], n), panels.matrix(memory[1], n), panels.matrix(memory[2], n)
+@kernel
+def eliminate(w, n, single_root, pivots):
+    """Eliminate all words; return log Z' and 0, or -inf and the first word that is left without a head."""
+    log_z, last = 0.0, n // PANEL * PANEL
+    for first in range(last, -1, -PANEL):
+        for k in range(last, first, -PANEL):
+            _pull(w, first, first + PANEL, k)
+        for k in range(min(first + PANEL - 1, n), max(first, 1) - 1, -1):
+            pivot = 0.0
+            for i in range(1 if single_root and k > 1 else 0, k):
+                pivot += w[k, i]
+            if pivot == 0.0:
+                return -np.inf, k
+            pivots[k] = pivot
+            log_z += np.log(pivot)
+            for i in range(k):
+                w[k, i] /= pivot
+            for j in range(first, k):
+                through = w[j, k]
+                for i in range(k):
+                    w[j, i] += through * w[k, i]
+    return log_z, 0
 
 
-@exact_kernel
-def _store(n, way, memory, panel, marginals):
-    """Fill the marginals of one item."""
-    if way in (NO_TREE, LOGS) or n + 1 < len(marginals):
-        marginals[:] = 0.0
-    if way in (WORDS, PANELS):
-        panels.store_marginals(n, matrices_of(memory, n), panel.lines, marginals)
+@kernel
+def _pull(w, first, stop, k):
+    """Add to rows ``first`` to ``stop`` what comes through the four later words from ``k`` on."""
+    count = (k + LANES - 1) // LANES * LANES  # whole vectors: columns from k on are written again below
+    for j in range(first, stop):
+        c3 = w[j, k + 3]
+        c2 = w[j, k + 2] + c3 * w[k + 3, k + 2]
+        c1 = w[j, k + 1] + c3 * w[k + 3, k + 1] + c2 * w[k + 2, k + 1]
+        c0 = w[j, k] + c3 * w[k + 3, k] + c2 * w[k + 2, k] + c1 * w[k + 1, k]
+        for i in range(count):
+            w[j, i] += c0 * w[k, i] + c1 * w[k + 1, i] + c2 * w[k + 2, i] + c3 * w[k + 3, i]
+        w[j, k], w[j, k + 1], w[j, k + 2], w[j, k + 3] = c0, c1, c2, c3
+
+
+@kernel
+def differentiate(w, n, single_root, pivots, a):
+    """Fill ``a`` with the derivatives of log Z' in all weights: ``eliminate`` in reverse."""
+    last = n // PANEL * PANEL
+    for first in range(0, last + 1, PANEL):
+        stop = first + PANEL
+        width = (stop + LANES - 1) // LANES * LANES
+        for k in range(first, stop):
+            for i in range(width):
+                a[k, i] = 0.0
+        for j in range(0, first, PANEL):
+            _gather(a, w, first, stop, j, width)
+        for k in range(max(first, 1), min(stop, n + 1)):
+            for j in range(first, k):
+                through, total = w[j, k], 0.0
+                for i in range(k):
+                    total += a[j, i] * w[k, i]
+                    a[k, i] += through * a[j, i]
+                a[j, k] = total
+            rest = 1.0  # less the expected number of dependents
+            for i in range(k):
+                rest -= a[k, i] * w[k, i]
+            root = a[k, 0]
+            for i in range(k):
+                derivative = (a[k, i] + rest) / pivots[k]
+                a[k, i] = 0.0 if derivative < 0.0 else derivative
+            if single_root and k > 1:
+                a[k, 0] = root / pivots[k]
+            for i in range(k, width):
+                a[k, i] = 0.0
+        for k in range(stop, last + 1, PANEL):
+            _spread(a, w, first, stop, k)
+
+
+@kernel
+def _gather(a, w, first, stop, j, width):
+    """Add to rows ``first`` to ``stop`` of the derivatives what the four earlier rows from ``j`` on give to them."""
+    for k in range(first, stop):
+        c0, c1, c2, c3 = w[j, k], w[j + 1, k], w[j + 2, k], w[j + 3, k]
+        for i in range(width):
+            a[k, i] += c0 * a[j, i] + c1 * a[j + 1, i] + c2 * a[j + 2, i] + c3 * a[j + 3, i]
+
+
+@kernel
+def _spread(a, w, first, stop, k):
+    """Fill the derivatives in what rows ``first`` to ``stop`` pulled through the four later words from ``k`` on."""
+    for j in range(first, stop):
+        s0 = s1 = s2 = s3 = 0.0
+        for i in range(k):
+            s0 += a[j, i] * w[k, i]
+            s1 += a[j, i] * w[k + 1, i]
+            s2 += a[j, i] * w[k + 2, i]
+            s3 += a[j, i] * w[k + 3, i]
+        s1 += s0 * w[k + 1, k]
+        s2 += s0 * w[k + 2, k] + s1 * w[k + 2, k + 1]
+        s3 += s0 * w[k + 3, k] + s1 * w[k + 3, k + 1] + s2 * w[k + 3, k + 2]
+        a[j, k], a[j, k + 1], a[j, k + 2], a[j, k + 3] = s0, s1, s2, s3
+
+
+@kernel
+def _store(a, original, n, marginals):
+    """Store derivatives times weights in ``[head, dependent]``; return 0, or NaN if some are not finite."""
+    total = 0.0
+    for i in range(n + 1):
+        marginals[i, 0] = 0.0
+    for j in range(1, n + 1):
+        for i in range(n + 1):
+            marginals[i, j] = a[j, i] * original[j, i]
+            total += 0.0 * a[j, i]
+    return total
