@@ -44,3 +44,10 @@ def exponentiate(values):
     """Replace numbers by ``exp`` of them."""
     for i in range(len(values)):
         values[i] = exp(values[i])
+
+
+@exact_kernel
+def exponentiate_row(matrix, at, top, count):
+    row = matrix.reshape(matrix.size)
+    for i in range(at, at + count):
+        row[i] = exp(row[i] - top)

@@ -136,3 +136,81 @@ def load_vector(vectors, n, root_word, weights, none, best, v):
 def square(buffer, n):
     """Return a matrix without padding."""
     return buffer[: (n + 1) * (n + 1)].reshape(n + 1, n + 1)
+
+
+LARGE_SCORE = 1e5
+
+
+@exact_kernel
+def load_log_weights(scores, n, top, w, original):
+    """Fill ``w`` and its copy with log weights whose columns have maximum 0, where ``top`` are the columns' maxima."""
+    for i in range(n + 1):
+        for j in range(1, n + 1):
+            w[j, i] = original[j, i] = scores[i, j] - top[j] if i != j else -np.inf
+
+
+@kernel
+def has_large(scores, n):
+    """Return whether there is a large finite score of an arc."""
+    count = 0
+    for i in range(n + 1):
+        row = scores[i]
+        for j in range(1, n + 1):
+            count += (abs(row[j]) > LARGE_SCORE) & (row[j] > -np.inf)
+    return count > 0
+
+
+@exact_kernel
+def arcs_cancel(scores, sums, n):
+    """Return whether some large score of an arc is halved by the other parts in ``sums[dependent, head]``."""
+    for i in range(n + 1):
+        for j in range(1, n + 1):
+            if i != j and LARGE_SCORE < abs(scores[i, j]) < np.inf and abs(sums[j, i]) < 0.5 * abs(scores[i, j]):
+                return True
+    return False
+
+
+@exact_kernel
+def add_tops(score, top):
+    """Return the sum of a score and other parts' largest one; NaN if large numbers cancel."""
+    total = score + top
+    return np.nan if LARGE_SCORE < abs(top) < np.inf and abs(total) < abs(top) else total
+
+
+@exact_kernel
+def weigh_sums(arcs, w, n):
+    """Do ``weigh_words`` for sums of scores of arcs and of other parts; NaN if large scores of arcs cancel in them."""
+    return np.nan if has_large(arcs, n) and arcs_cancel(arcs, w, n) else weigh_words(w, n)
+
+
+@exact_kernel
+def word_rows(buffer, n):
+    width = padded(n)
+    return buffer[: (n + 1) * width].reshape(n + 1, width)
+
+
+@kernel
+def weigh_words(w, n):
+    log_scale, product = 0.0, 1.0
+    w[0] = 0.0
+    for j in range(1, n + 1):
+        top, total = -np.inf, 0.0
+        for i in range(n + 1):
+            top = w[j, i] if w[j, i] > top else top
+        if top == -np.inf:
+            return top
+        if abs(top) > LARGE_SCORE:
+            return np.nan
+        for i in range(n + 1):
+            w[j, i] = exp(w[j, i] - top)
+            total += w[j, i]
+        for i in range(n + 1):
+            w[j, i] /= total
+        for i in range(n + 1, w.shape[1]):
+            w[j, i] = 0.0
+        log_scale += top
+        product *= total
+        if product > LARGE:
+            log_scale += np.log(product)
+            product = 1.0
+    return log_scale + np.log(product)
