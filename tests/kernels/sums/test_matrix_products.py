@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from treeparse.kernels.sums.products import add_product, add_transposed_product
 
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.sums.products import add_product, add_transposed_product
 from treeparse.kernels.vectors import copy_transposed
 
 

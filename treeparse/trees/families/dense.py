@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from treeparse.kernels.sums import elimination, hessian
-from treeparse.kernels.sums.item import LINEAR_LIMIT
+from treeparse.kernels.sums.elimination import LINEAR_LIMIT
 from treeparse.trees.families.arrays import run
 from treeparse.trees.families.dense_arithmetic import Arcs, Plain, PlainDual, finite, shifted_log_weights
 
