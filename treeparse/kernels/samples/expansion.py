@@ -71,7 +71,7 @@ def set_up(scores, n, single_root, memory):
 
 @exact_kernel
 def fill_stages(scores, n, single_root, numbers, tables):
-    """Eliminate one item; return whether it has a tree, whether weights are logs, and the word exchanged with word 1."""
+    """Do ``set_up``; return whether there is a tree, whether weights are logs, and the word exchanged with word 1."""
     log_z, root_word = elimination.eliminate_item(scores, n, single_root, numbers, tables)
     in_logs = np.isnan(log_z)
     if in_logs:

@@ -143,10 +143,8 @@ def draw(graphs, index, heads, depth, item, stream):
 def next_heads(graphs, index, word, item, logs):
     """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one after the prefix."""
     facts, component, n = graphs.facts[index], graphs.components[index], graphs.facts[index, WORDS]
-    reach = graphs.reach[: n + 1]
-    fill_reach(
-        square(graphs.scores[index], n), n, facts[SINGLE] == 1, graphs.numbers[0], square(graphs.weights, n), reach
-    )
+    scores, w, reach = square(graphs.scores[index], n), square(graphs.weights, n), graphs.reach[: n + 1]
+    fill_reach(scores, n, facts[SINGLE] == 1, graphs.numbers[0], w, reach)
     for i in range(item.words + 1):
         is_open = i >= facts[FIRST] and component[i] != 1
         logs[i] = item.scores[i, word] + reach[component[i], 1] if is_open else -np.inf

@@ -1,9 +1,9 @@
 """Sums over non-projective trees by elimination without subtraction ([GTH]).
 
-Words are eliminated one after the other, the last one first: the weight of a path ``i -> k -> j`` through the eliminated
-word ``k`` moves to the arc ``i -> j``. Nothing is subtracted, so nothing cancels however confident the model is; the
-determinant of the Laplacian loses every digit there. Marginals are the derivative of the log partition, by reverse mode
-through the same loop; its one subtraction has an absolute error of about 1e-16 n.
+Words are eliminated one after the other, the last one first: the weight of a path ``i -> k -> j`` through the
+eliminated word ``k`` moves to the arc ``i -> j``. Nothing is subtracted, so nothing cancels however confident the model
+is; the determinant of the Laplacian loses every digit there. Marginals are the derivative of the log partition, by
+reverse mode through the same loop; its one subtraction has an absolute error of about 1e-16 n.
 
 With a single root, node 0 counts as a head of word 1 alone. Where no word that is left reaches word ``k``, every tree
 has ``k`` above those words: ``k`` and word 1 are exchanged, and the item is computed again.
