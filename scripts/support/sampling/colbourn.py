@@ -37,37 +37,38 @@ MIN_ESCAPE = 1e-4  # probability that a walk up from a head does not come back: 
 
 
 @exact_kernel
-def sample_word_by_word(start, stop, lengths, draws):
+def sample_word_by_word(start, stop, lengths, scores, seeds, single_root, method, steps_a_pair, heads, steps):
     """Draw trees word by word, as a kernel. Samples with the same word at the root share its inverse."""
-    scores, single_root, size, count = draws.scores, draws.single_root, draws.scores.shape[1], draws.heads.shape[1]
+    size, count = scores.shape[1], heads.shape[1]
     memories = new_memory(size), new_memory(size), new_memory(size)
+    items = np.empty((2, size * size))  # without the word at the root, and what is left of that
     tops, streams = np.zeros(count, np.int64), np.empty(count, np.uint64)
     for b in range(start, stop):
         n = lengths[b]
         stages = set_up(scores[b], n, single_root, memories[0])
         samples_at = np.zeros(n + 1, np.int64)
         for s in range(count if stages.exists else 0):
-            streams[s] = new_stream(draws.seeds[b], s)
+            streams[s] = new_stream(seeds[b], s)
             if single_root:
-                streams[s], tops[s] = draw_root(stages, streams[s], memories[0])
+                streams[s], tops[s] = draw_root(stages, n, streams[s], memories[0][2])
             samples_at[tops[s]] += 1
-            draws.steps[b, s] = n
+            steps[b, s] = n
         for top in range(n + 1):
             if samples_at[top] > 0:
-                _sample_below(scores[b], n, top, tops, streams, memories, draws.heads[b])
+                _sample_below(scores[b], n, top, tops, streams, memories, items, heads[b])
 
 
 @exact_kernel
-def _sample_below(scores, n, top, tops, streams, memories, heads):
+def _sample_below(scores, n, top, tops, streams, memories, items, heads):
     """The samples that have word ``top`` at the root, or all below node 0, from one inverse."""
     words = n if top == 0 else n - 1
-    item = square(memories[1].item, words)
+    item = square(items[0], words)
     _put_at_root(scores, top, item)
     stages = set_up(item, words, False, memories[1])
     original = stages.tables[ORIGINAL]
     inverse, left = np.zeros((words + 1, words + 1)), np.empty((words + 1, words + 1))
     if not stages.in_logs:
-        _invert(stages.tables, left, inverse)
+        _invert(stages.tables, words + 1, left, inverse)
     is_accurate = not stages.in_logs and _most_visits(original, inverse) <= MAX_VISITS
     drawn = np.empty(words + 1, np.int64)
     for s in range(len(heads)):
@@ -77,9 +78,9 @@ def _sample_below(scores, n, top, tops, streams, memories, heads):
             _copy(inverse, left)
             stream, j, is_unlikely = _draw_words(original, left, streams[s], drawn)
             if j <= words:
-                _draw_rest(item, left, j, is_unlikely, stream, memories[2], drawn)
+                _draw_rest(item, left, j, is_unlikely, stream, memories[2], square(items[1], words), drawn)
         else:
-            draw_tree(stages, streams[s], memories[1], drawn)
+            draw_tree(stages, words, streams[s], memories[1][2], drawn)
         heads[s, top] = 0
         for j in range(1, words + 1):
             heads[s, _node(j, top)] = _node(drawn[j], top)
@@ -102,12 +103,11 @@ def _put_at_root(scores, top, item):
 
 
 @kernel
-def _invert(tables, rows, inverse):
+def _invert(tables, size, rows, inverse):
     """The inverse of the Laplacian from the stages of its elimination, without subtraction.
 
     Every unit vector is eliminated along with the words, then solved for; ``rows[k]`` holds entry ``k`` of them all.
     """
-    size = tables.shape[1]
     rows[:] = 0.0
     for k in range(size - 1, 0, -1):
         rows[k, k] = 1.0
@@ -131,8 +131,8 @@ def _invert(tables, rows, inverse):
 def _most_visits(original, inverse):
     """How often a walk from a word passes that word, at most, on average."""
     most = 0.0
-    for j in range(1, len(original)):
-        most = max(most, range_sum(original[j], 0, len(original)) * inverse[j, j])
+    for j in range(1, len(inverse)):
+        most = max(most, range_sum(original[j], 0, len(inverse)) * inverse[j, j])
     return most
 
 
@@ -180,13 +180,12 @@ def _fix_head(left, j, head):
 
 
 @exact_kernel
-def _draw_rest(item, left, j, is_unlikely, stream, memory, drawn):
+def _draw_rest(item, left, j, is_unlikely, stream, memory, rest, drawn):
     """Draw anew from word ``j`` on: if it ``is_unlikely`` to have a head of small difference, among those.
 
     If none of them is possible, rounding alone had one drawn.
     """
     n = len(item) - 1
-    rest = square(memory.item, n)
     stages = no_stages()
     if is_unlikely:
         _keep_heads(item, drawn, j, rest)
@@ -197,7 +196,7 @@ def _draw_rest(item, left, j, is_unlikely, stream, memory, drawn):
     if not stages.exists:
         _keep_heads(item, drawn, j, rest)
         stages = set_up(rest, n, False, memory)
-    draw_tree(stages, stream, memory, drawn)
+    draw_tree(stages, n, stream, memory[2], drawn)
 
 
 @exact_kernel

@@ -8,7 +8,6 @@ from support.sampling.colbourn import sample_word_by_word
 from support.sampling.rejection import sample_by_rejection
 
 from treeparse.kernels.samples import nonprojective
-from treeparse.kernels.samples.nonprojective import Draws
 from treeparse.kernels.samples.walks import STEPS_A_PAIR
 from treeparse.kernels.threads import run_batch
 
@@ -41,6 +40,6 @@ def sample_trees(
         raise ValueError("Rejection draws trees with a single root, not with any number of roots.")
     heads = np.full((len(lengths), count, scores.shape[1]), -1)
     steps = np.zeros((len(lengths), count), np.int64)
-    draws = Draws(scores, seeds, single_root, method, float(steps_a_pair), heads, steps)
-    run_batch(KERNELS[method], lambda n: n**3 + 5 * count * n**2, lengths, draws, threads=threads)
+    draws = scores, seeds, single_root, method, float(steps_a_pair), heads, steps
+    run_batch(KERNELS[method], lambda n: n**3 + 5 * count * n**2, lengths, *draws, threads=threads)
     return heads, steps

@@ -7,47 +7,42 @@ from treeparse.kernels.logspace import log_add
 from treeparse.kernels.random import new_stream
 from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, set_up
 from treeparse.kernels.samples.walks import fill_bins, new_bins, walk
-from treeparse.kernels.sums import panels
-from treeparse.kernels.weights import column_maxima, range_sum
+from treeparse.kernels.sums.elimination import ADJOINTS, ORIGINAL, PIVOTS, WEIGHTS, differentiate, eliminate_item
+from treeparse.kernels.weights import aligned, matrices, padded, range_sum
 
 SHIFT_STEP, MAX_SHIFTS = 1.0, 12  # nats, and how many of them are tried
 
 
 @exact_kernel
-def sample_by_rejection(start, stop, lengths, draws):
+def sample_by_rejection(start, stop, lengths, scores, seeds, single_root, method, steps_a_pair, heads, steps):
     """The kernel that draws trees with any number of roots until one has a single root.
 
     A constant added to all of the root's scores changes how often that is, and how long the walks are, but no tree's
     probability. That with the fewest expected steps is taken. The limit is for all tries together.
     """
-    scores, heads, count = draws.scores, draws.heads, draws.heads.shape[1]
+    count = heads.shape[1]
     memory, bins = new_memory(scores.shape[1]), new_bins(scores.shape[1])
     for b in range(start, stop):
         n = lengths[b]
-        limit = np.int64(draws.steps_a_pair * n * n)
-        stages = set_up(scores[b], n, draws.single_root, memory)
+        limit = np.int64(steps_a_pair * n * n)
+        stages = set_up(scores[b], n, single_root, memory)
         if stages.exists:
             fill_bins(scores[b], n, 0, _best_shift(scores[b], n), bins)
         for s in range(count if stages.exists else 0):
-            stream, taken, roots = new_stream(draws.seeds[b], s), 0, 2
+            stream, taken, roots = new_stream(seeds[b], s), 0, 2
             while roots > 1:
                 stream, walked, roots = walk(n, 0, limit - taken, 1, stream, bins, heads[b, s])
                 taken += walked
             if roots < 0:
-                stream, _ = draw_root(stages, stream, memory)
-                draw_tree(stages, stream, memory, heads[b, s])
-            draws.steps[b, s] = max(taken, n)
+                stream, _ = draw_root(stages, n, stream, memory[2])
+                draw_tree(stages, n, stream, memory[2], heads[b, s])
+            steps[b, s] = max(taken, n)
 
 
 @exact_kernel
 def _best_shift(scores, n):
     """Go downhill from where one word, as far as its own heads go, is expected to choose node 0."""
-    scratch = (
-        np.empty((n + 1, n + 1)),
-        np.empty((3, panels.matrix_entries(n))),
-        np.empty((3, n + 1)),
-        panels.new_panel(n),
-    )
+    scratch = np.empty((n + 1, n + 1)), matrices(aligned(3 * padded(n) ** 2), 3, n), np.empty((2, n + 1))
     best = _first_shift(scores, n)
     cost = _log_cost(scores, n, best, scratch)
     direction = -SHIFT_STEP
@@ -78,16 +73,13 @@ def _first_shift(scores, n):
 @exact_kernel
 def _log_cost(scores, n, shift, scratch):
     """Log of the expected tries times the expected steps of one, but for a constant; infinite if not safe to tell."""
-    item, buffers, vectors, panel = scratch
-    top = vectors[0]
+    item, cut, vectors = scratch
     for i in range(n + 1):
         for j in range(1, n + 1):
             item[i, j] = scores[i, j] + (shift if i == 0 else 0.0)
-    matrices = panels.matrix(buffers[0], n), panels.matrix(buffers[1], n), panels.matrix(buffers[2], n)
-    _, original, adjoint = matrices
-    maxima = column_maxima(item, n, top)
-    weight, _ = panels.linear_item(item, n, False, True, False, matrices, (top, vectors[1], vectors[2]), panel)
+    log_z, _ = eliminate_item(item, n, False, vectors, cut)
+    differentiate(cut[WEIGHTS], n, False, vectors[PIVOTS], cut[ADJOINTS])
     steps = 0.0
     for j in range(1, n + 1):
-        steps += range_sum(original[j], 0, n + 1) * adjoint[j, 0]
-    return np.inf if np.isnan(weight) else maxima + weight - shift + np.log(steps)
+        steps += range_sum(cut[ORIGINAL, j], 0, n + 1) * cut[ADJOINTS, j, 0]
+    return np.inf if np.isnan(log_z) else log_z - shift + np.log(steps)

@@ -25,10 +25,9 @@ def stages_of(scores: Array, single_root: bool) -> Stages:
 class Choices:
     """The law of trees that the sampler's choices make up, all of them taken, from the stages of an elimination."""
 
-    def __init__(self, stages: Stages) -> None:
+    def __init__(self, stages: Stages, size: int) -> None:
         self.tables, self.root_word, self.in_logs = stages.tables, stages.root_word, stages.in_logs
-        self.size = stages.tables.shape[1]
-        self.single_root = self.root_word < self.size
+        self.size, self.single_root = size, stages.single_root
 
     def law(self) -> dict[tuple[int, ...], float]:
         states: dict[State, float] = {((), ()): 1.0}
@@ -40,14 +39,19 @@ class Choices:
             states = dict(following)
         trees: defaultdict[tuple[int, ...], float] = defaultdict(float)
         for (heads, _), probability in states.items():
-            trees[heads] += probability
+            trees[self.in_order(heads)] += probability
         return dict(trees)
+
+    def in_order(self, heads: tuple[int, ...]) -> tuple[int, ...]:
+        """Take back the exchange of word 1."""
+        names = {1: self.root_word, self.root_word: 1}
+        named = {names.get(word, word): names.get(head, head) for word, head in enumerate(heads, 1)}
+        return tuple(named[word] for word in range(1, self.size))
 
     def branches(self, k: int, heads: tuple[int, ...], stages: tuple[int, ...]) -> list[tuple[State, float]]:
         """All that may become of the tree over the words before ``k`` when ``k`` comes in."""
         moved = [j for j in range(1, k) if stages[j - 1] == k]
-        is_root = self.single_root and k >= self.root_word
-        is_root &= k == self.root_word or any(heads[j - 1] == 0 for j in moved)
+        is_root = self.single_root and (k == 1 or any(heads[j - 1] == 0 for j in moved))
         heads = tuple(k if j in moved else heads[j - 1] for j in range(1, k))
         result = []
         for head, share in [(0, 1.0)] if is_root else self.heads_of(k, heads):
@@ -63,18 +67,16 @@ class Choices:
 
     def heads_of(self, k: int, heads: tuple[int, ...]) -> list[tuple[int, float]]:
         """The heads of ``k``: nodes that reach node 0 without passing ``k``."""
-        joined = [0] if k <= self.root_word else []
+        joined = [] if self.single_root else [0]
         for j in range(1, k):
             node = j
             while 0 < node < k:
                 node = heads[node - 1]
             joined += [j] if node == 0 else []
-        return self.choices(joined, [self.tables[WEIGHTS, k, i] for i in joined])
+        return self.choices(joined, [self.tables[SHARES, i, k] for i in joined])
 
     def stages_of_arc(self, i: int, j: int) -> list[tuple[int, float]]:
-        is_late = i == 0 and self.single_root and j < self.root_word
-        last = self.root_word if is_late else self.size - 1
-        through = list(range(max(i, j) + 1, last + 1))
+        through = list(range(max(i, j) + 1, self.size))
         parts = [self.product(self.tables[SHARES, i, k], self.tables[WEIGHTS, j, k]) for k in through]
         return self.choices([self.size, *through], [self.tables[ORIGINAL, j, i], *parts])
 
@@ -96,7 +98,7 @@ def assert_law(scores: Array, single_root: bool) -> None:
     assert stages.exists == (totals.max() > -np.inf)
     if stages.exists:
         weights = np.exp(totals - totals.max())
-        law = Choices(stages).law()
+        law = Choices(stages, len(scores)).law()
         found = np.array([law.pop(tuple(heads), 0.0) for heads in trees.tolist()])
         assert not any(law.values())
         scale = max(1.0, np.abs(scores[np.isfinite(scores)]).max(initial=0.0))

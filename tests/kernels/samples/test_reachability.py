@@ -20,7 +20,7 @@ def test_walks_come_to_every_tree(first: int) -> None:
         n = len(scores) - 1
         bins = new_bins(n + 1)
         fill_bins(scores, n, first, 0.0, bins)
-        keep, other = (part.reshape(n + 1, n + 1) for part in (bins.keep, bins.other))
+        keep, other, _ = bins
         found = np.zeros((n + 1, n + 1))
         for j in range(1, n + 1):
             for i in range(first, n + 1):

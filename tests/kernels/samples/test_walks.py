@@ -77,7 +77,7 @@ def test_bins_hold_the_probabilities_of_heads(kind: str) -> None:
             bins = new_bins(n + 1)
             with np.errstate(all="ignore"):
                 fill_bins(scores, n, first, 0.5, bins)
-            keep, other = (part.reshape(n + 1, n + 1) for part in (bins.keep, bins.other))
+            keep, other, _ = bins
             for j in range(1, n + 1):
                 weights = scores[:, j] + 0.5 * (np.arange(n + 1) == 0)
                 weights[[j, *range(first)]] = -np.inf
