@@ -21,16 +21,17 @@ import numpy as np
 from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.random import new_stream, uniform
 from treeparse.kernels.samples.expansion import (
+    NO_STAGES,
     ORIGINAL,
     SHARES,
+    TABLES,
     WEIGHTS,
     draw_root,
     draw_tree,
     new_memory,
-    no_stages,
     set_up,
 )
-from treeparse.kernels.weights import range_sum, square
+from treeparse.kernels.weights import matrices, range_sum, square
 
 MAX_VISITS = 1e4  # of a walk at a word, on average: the absolute error of a probability is about 1e-16 times that
 MIN_ESCAPE = 1e-4  # probability that a walk up from a head does not come back: its relative error is 1e-16 over that
@@ -45,12 +46,13 @@ def sample_word_by_word(start, stop, lengths, scores, seeds, single_root, method
     tops, streams = np.zeros(count, np.int64), np.empty(count, np.uint64)
     for b in range(start, stop):
         n = lengths[b]
-        stages = set_up(scores[b], n, single_root, memories[0])
+        tables = matrices(memories[0][0], TABLES, n)
+        stages = set_up(scores[b], n, single_root, memories[0][1], tables)
         samples_at = np.zeros(n + 1, np.int64)
         for s in range(count if stages.exists else 0):
             streams[s] = new_stream(seeds[b], s)
             if single_root:
-                streams[s], tops[s] = draw_root(stages, n, streams[s], memories[0][2])
+                streams[s], tops[s] = draw_root(tables, stages, n, streams[s], memories[0][2])
             samples_at[tops[s]] += 1
             steps[b, s] = n
         for top in range(n + 1):
@@ -64,11 +66,12 @@ def _sample_below(scores, n, top, tops, streams, memories, items, heads):
     words = n if top == 0 else n - 1
     item = square(items[0], words)
     _put_at_root(scores, top, item)
-    stages = set_up(item, words, False, memories[1])
-    original = stages.tables[ORIGINAL]
+    tables = matrices(memories[1][0], TABLES, words)
+    stages = set_up(item, words, False, memories[1][1], tables)
+    original = tables[ORIGINAL]
     inverse, left = np.zeros((words + 1, words + 1)), np.empty((words + 1, words + 1))
     if not stages.in_logs:
-        _invert(stages.tables, words + 1, left, inverse)
+        _invert(tables, words + 1, left, inverse)
     is_accurate = not stages.in_logs and _most_visits(original, inverse) <= MAX_VISITS
     drawn = np.empty(words + 1, np.int64)
     for s in range(len(heads)):
@@ -80,7 +83,7 @@ def _sample_below(scores, n, top, tops, streams, memories, items, heads):
             if j <= words:
                 _draw_rest(item, left, j, is_unlikely, stream, memories[2], square(items[1], words), drawn)
         else:
-            draw_tree(stages, words, streams[s], memories[1][2], drawn)
+            draw_tree(tables, stages, words, streams[s], memories[1][2], drawn)
         heads[s, top] = 0
         for j in range(1, words + 1):
             heads[s, _node(j, top)] = _node(drawn[j], top)
@@ -186,17 +189,17 @@ def _draw_rest(item, left, j, is_unlikely, stream, memory, rest, drawn):
     If none of them is possible, rounding alone had one drawn.
     """
     n = len(item) - 1
-    stages = no_stages()
+    tables, stages = matrices(memory[0], TABLES, n), NO_STAGES
     if is_unlikely:
         _keep_heads(item, drawn, j, rest)
         for i in range(n + 1):
             if left[j, j] - left[j, i] >= MIN_ESCAPE * left[j, j]:
                 rest[i, j] = -np.inf
-        stages = set_up(rest, n, False, memory)
+        stages = set_up(rest, n, False, memory[1], tables)
     if not stages.exists:
         _keep_heads(item, drawn, j, rest)
-        stages = set_up(rest, n, False, memory)
-    draw_tree(stages, n, stream, memory[2], drawn)
+        stages = set_up(rest, n, False, memory[1], tables)
+    draw_tree(tables, stages, n, stream, memory[2], drawn)
 
 
 @exact_kernel

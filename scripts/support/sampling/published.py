@@ -53,10 +53,10 @@ def wilson_rc(
 @uncached_jit
 def _walk_below_roots(scores, lengths, seeds, limit, heads, steps):
     """Fill heads and steps."""
-    bins, reached = new_bins(scores.shape[1]), np.empty(scores.shape[1])
+    (keep, other), reached = new_bins(scores.shape[1]), np.empty(scores.shape[1])
     for b in range(len(lengths)):
         n = lengths[b]
-        fill_bins(scores[b], n, 1, 0.0, bins)
+        fill_bins(scores[b], n, 1, 0.0, keep, other)
         top, total = scores[b, 0, 1 : n + 1].max(), 0.0
         for j in range(1, n + 1):
             total += np.exp(scores[b, 0, j] - top)
@@ -66,7 +66,7 @@ def _walk_below_roots(scores, lengths, seeds, limit, heads, steps):
             root = 1
             while reached[root] <= u * total:
                 root += 1
-            _, steps[b, s], roots = walk(n, root, limit, n, stream, bins, heads[b, s])
+            _, steps[b, s], roots = walk(n, root, limit, n, stream, keep, other, heads[b, s])
             if roots < 0:
                 heads[b, s] = -1
 

@@ -5,7 +5,7 @@ import numpy as np
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import log_add
 from treeparse.kernels.random import new_stream
-from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, set_up
+from treeparse.kernels.samples.expansion import TABLES, draw_root, draw_tree, new_memory, set_up
 from treeparse.kernels.samples.walks import fill_bins, new_bins, walk
 from treeparse.kernels.sums.elimination import ADJOINTS, ORIGINAL, PIVOTS, WEIGHTS, differentiate, eliminate_item
 from treeparse.kernels.weights import aligned, matrices, padded, range_sum
@@ -21,21 +21,22 @@ def sample_by_rejection(start, stop, lengths, scores, seeds, single_root, method
     probability. That with the fewest expected steps is taken. The limit is for all tries together.
     """
     count = heads.shape[1]
-    memory, bins = new_memory(scores.shape[1]), new_bins(scores.shape[1])
+    (memory, numbers, nodes), (keep, other) = new_memory(scores.shape[1]), new_bins(scores.shape[1])
     for b in range(start, stop):
         n = lengths[b]
         limit = np.int64(steps_a_pair * n * n)
-        stages = set_up(scores[b], n, single_root, memory)
+        tables = matrices(memory, TABLES, n)
+        stages = set_up(scores[b], n, single_root, numbers, tables)
         if stages.exists:
-            fill_bins(scores[b], n, 0, _best_shift(scores[b], n), bins)
+            fill_bins(scores[b], n, 0, _best_shift(scores[b], n), keep, other)
         for s in range(count if stages.exists else 0):
             stream, taken, roots = new_stream(seeds[b], s), 0, 2
             while roots > 1:
-                stream, walked, roots = walk(n, 0, limit - taken, 1, stream, bins, heads[b, s])
+                stream, walked, roots = walk(n, 0, limit - taken, 1, stream, keep, other, heads[b, s])
                 taken += walked
             if roots < 0:
-                stream, _ = draw_root(stages, n, stream, memory[2])
-                draw_tree(stages, n, stream, memory[2], heads[b, s])
+                stream, _ = draw_root(tables, stages, n, stream, nodes)
+                draw_tree(tables, stages, n, stream, nodes, heads[b, s])
             steps[b, s] = max(taken, n)
 
 

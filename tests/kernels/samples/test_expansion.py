@@ -10,23 +10,26 @@ from helpers.oracles import Array, all_trees, tree_scores
 from helpers.ranking import random_graph
 from helpers.tree_samples import ROOTS, deviation, draw, flat_graphs, hostile_graphs
 
-from treeparse.kernels.samples.expansion import ORIGINAL, SHARES, WEIGHTS, Stages, new_memory, set_up
+from treeparse.kernels.samples.expansion import ORIGINAL, SHARES, TABLES, WEIGHTS, Stages, new_memory, set_up
 from treeparse.kernels.samples.nonprojective import EXPANSION
 from treeparse.kernels.sums.elimination import log_partition_and_marginals
+from treeparse.kernels.weights import matrices
 
 State = tuple[tuple[int, ...], tuple[int, ...]]  # of words 1 to k: their heads, and the stages their arcs lead through
 
 
-def stages_of(scores: Array, single_root: bool) -> Stages:
+def stages_of(scores: Array, single_root: bool) -> tuple[Array, Stages]:
+    memory, numbers, _ = new_memory(len(scores))
+    tables = matrices(memory, TABLES, len(scores) - 1)
     with np.errstate(all="ignore"):
-        return set_up(scores, len(scores) - 1, single_root, new_memory(len(scores)))
+        return tables, set_up(scores, len(scores) - 1, single_root, numbers, tables)
 
 
 class Choices:
     """The law of trees that the sampler's choices make up, all of them taken, from the stages of an elimination."""
 
-    def __init__(self, stages: Stages, size: int) -> None:
-        self.tables, self.root_word, self.in_logs = stages.tables, stages.root_word, stages.in_logs
+    def __init__(self, tables: Array, stages: Stages, size: int) -> None:
+        self.tables, self.root_word, self.in_logs = tables, stages.root_word, stages.in_logs
         self.size, self.single_root = size, stages.single_root
 
     def law(self) -> dict[tuple[int, ...], float]:
@@ -94,11 +97,11 @@ def assert_law(scores: Array, single_root: bool) -> None:
     """The choices make up the law, however improbable a tree, but for what underflows."""
     trees = all_trees(len(scores) - 1, single_root)
     totals = tree_scores(scores, trees)
-    stages = stages_of(scores, single_root)
+    tables, stages = stages_of(scores, single_root)
     assert stages.exists == (totals.max() > -np.inf)
     if stages.exists:
         weights = np.exp(totals - totals.max())
-        law = Choices(stages, len(scores)).law()
+        law = Choices(tables, stages, len(scores)).law()
         found = np.array([law.pop(tuple(heads), 0.0) for heads in trees.tolist()])
         assert not any(law.values())
         scale = max(1.0, np.abs(scores[np.isfinite(scores)]).max(initial=0.0))
@@ -123,7 +126,8 @@ def test_choices_make_up_the_law_in_logs(single_root: bool) -> None:
     for forbidden in (0.0, 0.2, 0.4) * 5:
         scores = random_graph(stream, 4, "random", forbidden)
         scores[[1, 2, 3, 4], [2, 1, 4, 3]] = [900.0, 800.0, 500.0, 400.0]
-        assert stages_of(scores, single_root).in_logs or not stages_of(scores, single_root).exists
+        _, stages = stages_of(scores, single_root)
+        assert stages.in_logs or not stages.exists
         assert_law(scores, single_root)
 
 

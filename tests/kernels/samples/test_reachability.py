@@ -18,9 +18,8 @@ def test_walks_come_to_every_tree(first: int) -> None:
     """Arcs lead to their heads as bins have it; where trees hang below one word, node 0 is no head."""
     for scores in graphs_of_rare_trees(60):
         n = len(scores) - 1
-        bins = new_bins(n + 1)
-        fill_bins(scores, n, first, 0.0, bins)
-        keep, other, _ = bins
+        keep, other = new_bins(n + 1)
+        fill_bins(scores, n, first, 0.0, keep, other)
         found = np.zeros((n + 1, n + 1))
         for j in range(1, n + 1):
             for i in range(first, n + 1):

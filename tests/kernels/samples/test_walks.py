@@ -74,10 +74,9 @@ def test_bins_hold_the_probabilities_of_heads(kind: str) -> None:
     for n in (1, 2, 5, 9):
         for first in (0, 1):
             scores = random_graph(stream, n, kind, 0.2)
-            bins = new_bins(n + 1)
+            keep, other = new_bins(n + 1)
             with np.errstate(all="ignore"):
-                fill_bins(scores, n, first, 0.5, bins)
-            keep, other, _ = bins
+                fill_bins(scores, n, first, 0.5, keep, other)
             for j in range(1, n + 1):
                 weights = scores[:, j] + 0.5 * (np.arange(n + 1) == 0)
                 weights[[j, *range(first)]] = -np.inf

@@ -19,14 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray
 from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.exponential import exp
 from treeparse.kernels.logspace import NEGLIGIBLE
 from treeparse.kernels.random import uniform
 from treeparse.kernels.sums import elimination, elimination_in_logs
 from treeparse.kernels.sums.elimination import ORIGINAL, PIVOTS, WEIGHTS
-from treeparse.kernels.weights import aligned, matrices, padded
+from treeparse.kernels.weights import aligned, padded
 
 TABLES = 3  # of the stages: ORIGINAL, WEIGHTS and
 SHARES = 2
@@ -40,7 +39,7 @@ HEAD_TRIES = 3  # heads drawn from all words before those that hang together wit
 
 
 class Stages(NamedTuple):
-    """The stages of an item's elimination, as plain weights or in logs; trees are drawn from them.
+    """How the tables hold the stages of an item's elimination.
 
     ``tables[ORIGINAL, j, i]`` is the weight of ``i -> j``. Above the diagonal ``tables[WEIGHTS, j, k]`` is the weight
     of ``k -> j`` when ``k`` went, and ``tables[SHARES, i, k]`` is ``share(i, k)``. On the diagonal ``tables[SHARES]``
@@ -48,10 +47,12 @@ class Stages(NamedTuple):
     """
 
     exists: bool  # whether there is a tree at all
-    in_logs: bool
+    in_logs: bool  # whether weights, shares and pivots are logs
     single_root: bool
     root_word: int  # the word exchanged with word 1 in the tables
-    tables: FloatArray  # (3, size, size)
+
+
+NO_STAGES = Stages(exists=False, in_logs=False, single_root=False, root_word=1)
 
 
 @exact_kernel
@@ -62,23 +63,15 @@ def new_memory(size):
 
 
 @exact_kernel
-def set_up(scores, n, single_root, memory):
-    """Eliminate one item; return its stages, which are in ``memory`` until the next item."""
-    tables = matrices(memory[0], TABLES, n)
-    exists, in_logs, root_word = fill_stages(scores, n, single_root, memory[1], tables)
-    return Stages(exists, in_logs, single_root, root_word, tables)
-
-
-@exact_kernel
-def fill_stages(scores, n, single_root, numbers, tables):
-    """Do ``set_up``; return whether there is a tree, whether weights are logs, and the word exchanged with word 1."""
+def set_up(scores, n, single_root, numbers, tables):
+    """Eliminate one item; return its stages, and fill ``tables (3, size, size)`` with them."""
     log_z, root_word = elimination.eliminate_item(scores, n, single_root, numbers, tables)
     in_logs = np.isnan(log_z)
     if in_logs:
         log_z, root_word = elimination_in_logs.eliminate_item(scores, n, single_root, numbers, tables)
     if log_z > -np.inf:
         _fill_shares(tables, n, single_root, in_logs, numbers[PIVOTS])
-    return log_z > -np.inf, in_logs, root_word
+    return Stages(log_z > -np.inf, in_logs, single_root, root_word)
 
 
 @exact_kernel
@@ -96,13 +89,7 @@ def _fill_shares(tables, n, single_root, in_logs, pivots):
 
 
 @exact_kernel
-def no_stages():
-    """Return a placeholder for stages before they are needed."""
-    return Stages(False, False, False, 0, np.empty((0, 0, 0)))
-
-
-@exact_kernel
-def draw_root(stages, n, stream, nodes):
+def draw_root(tables, stages, n, stream, nodes):
     """Return the stream after its draws, and the root word of the next tree, for a single root.
 
     The stages at which the root's arc gets another dependent stay in ``nodes``, for ``draw_tree``.
@@ -110,8 +97,8 @@ def draw_root(stages, n, stream, nodes):
     j = k = 1
     while k <= n:
         j = k
-        stream, k = _draw_stage(stages, n, 0, j, stream)
-        nodes[ROOT_STAGES, j] = k
+        stream, u = uniform(stream)
+        k = nodes[ROOT_STAGES, j] = _find_stage(tables, stages.in_logs, n, 0, j, u)
     return stream, _original_word(j, stages.root_word)
 
 
@@ -124,28 +111,31 @@ def _original_word(j, root_word):
 
 
 @exact_kernel
-def draw_tree(stages, n, stream, nodes, heads):
+def draw_tree(tables, stages, n, stream, nodes, heads):
     """Fill ``heads`` with a tree; return the stream after its draws. A single root is the word of ``draw_root``."""
     for k in range(n + 2):
         nodes[FIRST, k] = 0
     next_root = 1 if stages.single_root else 0  # the next word to hang from node 0 alone
     for k in range(1, n + 1):
-        j = nodes[FIRST, k]
-        is_whole = j == 0
+        first = j = nodes[FIRST, k]
         while j > 0:  # the words whose arcs lead through k
-            following = nodes[NEXT, j]
             heads[j] = k
-            stream, stage = _draw_stage(stages, n, k, j, stream)
-            _schedule(j, stage, nodes)
-            j = following
+            j = nodes[NEXT, j]
         if k == next_root:
             heads[k] = 0
-            stage = next_root = nodes[ROOT_STAGES, k]
+            j, next_root = first, nodes[ROOT_STAGES, k]
+            _schedule(k, next_root, nodes)
         else:
-            stream, head = _draw_head(stages, k, is_whole, heads, nodes, stream)
-            stream, stage = _draw_stage(stages, n, head, k, stream)
-            heads[k] = head
-        _schedule(k, stage, nodes)
+            stream, u = uniform(stream)
+            heads[k] = _search(tables, k, u)
+            if first > 0:  # the words below k are no heads
+                stream = _draw_joined_head(tables, stages, k, heads, nodes, stream)
+            j, nodes[NEXT, k] = k, first
+        while j > 0:  # arcs that are new
+            following = nodes[NEXT, j]
+            stream, u = uniform(stream)
+            _schedule(j, _find_stage(tables, stages.in_logs, n, heads[j], j, u), nodes)
+            j = following
     heads[0] = -1
     if stages.root_word > 1:
         heads[1], heads[stages.root_word] = heads[stages.root_word], heads[1]
@@ -161,17 +151,14 @@ def _schedule(j, stage, nodes):
     nodes[FIRST, stage] = j
 
 
-@exact_kernel
-def _draw_stage(stages, n, i, j, stream):
-    """Draw the first word on the path of the arc ``i -> j``, new among the words up to both; ``n + 1`` if none."""
-    stream, u = uniform(stream)
-    stage = _find_log_stage(stages.tables, n, i, j, u) if stages.in_logs else _find_stage(stages.tables, n, i, j, u)
-    return stream, stage
-
-
 @kernel
-def _find_stage(tables, n, i, j, u):
-    """Return the first word at which the sum of the arc's parts exceeds ``u`` times the whole."""
+def _find_stage(tables, in_logs, n, i, j, u):
+    """Return the first word on the path of a new arc ``i -> j`` among the words up to both; ``n + 1`` if none.
+
+    The sum of the arc's parts up to that word exceeds ``u`` times the whole.
+    """
+    if in_logs:
+        return _find_log_stage(tables, n, i, j, u)
     target = u * (tables[SHARES, i, j] * tables[SHARES, j, j] if i < j else tables[WEIGHTS, j, i])
     latest, reached = n + 1, tables[ORIGINAL, j, i]
     if target < reached:
@@ -209,31 +196,20 @@ def _find_log_stage(tables, n, i, j, u):
 
 
 @exact_kernel
-def _draw_head(stages, k, is_whole, heads, nodes, stream):
-    """Draw a head of word ``k`` among the nodes connected with node 0; all are connected if the tree ``is_whole``."""
-    if is_whole:
-        stream, u = uniform(stream)
-        head = _search(stages.tables, k, u)
-    else:
-        stream, head = _draw_joined_head(stages, k, heads, nodes, stream)
-    return stream, head
-
-
-@exact_kernel
-def _draw_joined_head(stages, k, heads, nodes, stream):
-    """Draw a head by trial, because most nodes are often connected; then among the connected nodes."""
-    head, node, tries = 0, k, 0
-    while node > 0 and tries < HEAD_TRIES:
-        stream, u = uniform(stream)
-        head = node = _search(stages.tables, k, u)
+def _draw_joined_head(tables, stages, k, heads, nodes, stream):
+    """Draw the head of ``k`` again while it is not connected with node 0: a few times, then among connected nodes."""
+    for _ in range(HEAD_TRIES):
+        node = heads[k]
         while 0 < node < k:
             node = heads[node]
-        tries += 1
-    if node > 0:
-        _find_joined(k, heads, nodes)
+        if node == 0:
+            return stream
         stream, u = uniform(stream)
-        head = _find_joined_head(stages, k, u, nodes)
-    return stream, head
+        heads[k] = _search(tables, k, u)
+    _find_joined(k, heads, nodes)
+    stream, u = uniform(stream)
+    heads[k] = _find_joined_head(tables, stages, k, u, nodes)
+    return stream
 
 
 @exact_kernel
@@ -266,19 +242,19 @@ def _find_joined(k, heads, nodes):
 
 
 @exact_kernel
-def _find_joined_head(stages, k, u, nodes):
+def _find_joined_head(tables, stages, k, u, nodes):
     """Return the first connected head at which the sum of shares exceeds ``u`` times the whole."""
     first, top = 1 if stages.single_root else 0, 0.0
     if stages.in_logs:
         top = -np.inf
         for i in range(first, k):
-            top = max(top, stages.tables[SHARES, i, k]) if nodes[JOINED, i] else top
+            top = max(top, tables[SHARES, i, k]) if nodes[JOINED, i] else top
     total = 0.0
     for i in range(first, k):
-        total += _joined_share(stages, k, i, top, nodes)
+        total += _joined_share(tables, stages, k, i, top, nodes)
     head, reached = first, 0.0
     for i in range(first, k):
-        share = _joined_share(stages, k, i, top, nodes)
+        share = _joined_share(tables, stages, k, i, top, nodes)
         reached += share
         head = i if share > 0.0 else head
         if u * total < reached:
@@ -287,7 +263,7 @@ def _find_joined_head(stages, k, u, nodes):
 
 
 @exact_kernel
-def _joined_share(stages, k, i, top, nodes):
-    share = stages.tables[SHARES, i, k]
+def _joined_share(tables, stages, k, i, top, nodes):
+    share = tables[SHARES, i, k]
     share = exp(share - top) if stages.in_logs else share
     return share if nodes[JOINED, i] else 0.0

@@ -5,9 +5,10 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import new_stream
-from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, no_stages, set_up
+from treeparse.kernels.samples.expansion import NO_STAGES, TABLES, draw_root, draw_tree, new_memory, set_up
 from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins, walk
 from treeparse.kernels.threads import run_batch
+from treeparse.kernels.weights import matrices
 
 AUTO, EXPANSION, WILSON, WILSON_MARGINAL = range(4)
 
@@ -65,33 +66,35 @@ def _sample_freely(start, stop, lengths, scores, seeds, single_root, method, ste
     With a single root the root word always comes from the stages of expansion. With any number of roots these are
     computed when they are first needed; without a tree, no walk ends.
     """
-    memory, bins, count = new_memory(scores.shape[1]), new_bins(scores.shape[1]), heads.shape[1]
-    nodes = memory[2]
+    memory, numbers, nodes = new_memory(scores.shape[1])
+    (keep, other), count = new_bins(scores.shape[1]), heads.shape[1]
     for b in range(start, stop):
         n = lengths[b]
         if n == 0:
             continue
-        stages = set_up(scores[b], n, single_root, memory) if single_root else no_stages()
+        tables = matrices(memory, TABLES, n)
+        stages = set_up(scores[b], n, single_root, numbers, tables) if single_root else NO_STAGES
         first_walk, limit = _walks_of(method, single_root, count, steps_a_pair, n)
         for s in range(count if stages.exists or not single_root else 0):
+            tree = heads[b, s]
             if s == first_walk:
-                fill_bins(scores[b], n, 1 if single_root else 0, 0.0, bins)
-                if method == AUTO and not _ends_soon(n, seeds[b], stages, nodes, bins, heads[b, s]):
+                fill_bins(scores[b], n, 1 if single_root else 0, 0.0, keep, other)
+                if method == AUTO and not _ends_soon(n, seeds[b], tables, stages, nodes, keep, other, tree):
                     first_walk = count
             stream, root, roots = new_stream(seeds[b], s), 0, -1
             if single_root:
-                stream, root = draw_root(stages, n, stream, nodes)
+                stream, root = draw_root(tables, stages, n, stream, nodes)
             if s >= first_walk:
-                stream, steps[b, s], roots = walk(n, root, limit, n, stream, bins, heads[b, s])
+                stream, steps[b, s], roots = walk(n, root, limit, n, stream, keep, other, tree)
             if roots >= 0:
                 continue
             if not stages.exists:
-                stages = set_up(scores[b], n, single_root, memory)
+                stages = set_up(scores[b], n, single_root, numbers, tables)
             if not stages.exists:
-                heads[b, s] = -1
+                tree[:] = -1
                 steps[b, s] = 0
                 break
-            draw_tree(stages, n, stream, nodes, heads[b, s])
+            draw_tree(tables, stages, n, stream, nodes, tree)
             steps[b, s] = max(steps[b, s], n)
 
 
@@ -104,10 +107,10 @@ def _walks_of(method, single_root, count, steps_a_pair, n):
 
 
 @exact_kernel
-def _ends_soon(n, seed, stages, nodes, bins, heads):
+def _ends_soon(n, seed, tables, stages, nodes, keep, other, heads):
     """Return whether a trial walk ends so soon that walks are faster than expansion."""
     stream, root = new_stream(seed, NO_SAMPLE), 0
     if stages.exists:
-        stream, root = draw_root(stages, n, stream, nodes)
-    _, _, roots = walk(n, root, TRIAL * n, n, stream, bins, heads)
+        stream, root = draw_root(tables, stages, n, stream, nodes)
+    _, _, roots = walk(n, root, TRIAL * n, n, stream, keep, other, heads)
     return roots >= 0

@@ -120,11 +120,12 @@ def draw(graphs, index, heads, depth, item, stream):
     tables = matrices(graphs.stages[index], expansion.TABLES, n)
     if facts[IN_LOGS] == NOT_SET_UP:  # trees are drawn for the first time
         scores = square(graphs.scores[index], n)
-        _, facts[IN_LOGS], facts[ROOT_WORD] = expansion.fill_stages(scores, n, single_root, graphs.numbers, tables)
-    stages = expansion.Stages(True, facts[IN_LOGS] == 1, single_root, facts[ROOT_WORD], tables)
+        stages = expansion.set_up(scores, n, single_root, graphs.numbers, tables)
+        facts[IN_LOGS], facts[ROOT_WORD] = stages.in_logs, stages.root_word
+    stages = expansion.Stages(True, facts[IN_LOGS] == 1, single_root, facts[ROOT_WORD])
     if single_root:
-        stream, _ = expansion.draw_root(stages, n, stream, graphs.nodes)
-    stream = expansion.draw_tree(stages, n, stream, graphs.nodes, graphs.heads)
+        stream, _ = expansion.draw_root(tables, stages, n, stream, graphs.nodes)
+    stream = expansion.draw_tree(tables, stages, n, stream, graphs.nodes, graphs.heads)
     options, members = graphs.numbers[0], graphs.nodes[0]
     for word in range(1, facts[WORDS] + 1):
         dependent, count = order[depth + word - 1], 0

@@ -19,37 +19,39 @@ from treeparse.kernels.random import uniform
 STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple of what expansion takes
 
 
-MARKS = 2  # nodes on which bins are filled, and of the tree so far
-WAITING, JOINED = range(MARKS)
+JOINED, WAITING = (
+    0,
+    -1,
+)  # rows of ``other`` that belong to no word: whether a node is joined to the tree; working memory
 
 
 @exact_kernel
 def new_bins(size):
-    """Return ``keep``, ``other`` and ``marks`` for items of up to ``size`` nodes: random heads in constant time.
+    """Return ``keep`` and ``other`` for items of up to ``size`` nodes: random heads in constant time.
 
     By the alias method, one of the bins of word ``j`` is chosen at random; bin ``i`` is head ``i`` with probability
-    ``keep[j, i]``, else head ``other[j, i]``. ``marks`` is working memory.
+    ``keep[j, i]``, else head ``other[j, i]``.
     """
-    return np.empty((size, size)), np.empty((size, size), np.int64), np.empty((MARKS, size), np.int64)
+    return np.empty((size, size)), np.empty((size + 1, size), np.int64)
 
 
 @exact_kernel
-def walk(n, root, limit, max_roots, stream, bins, heads):
+def walk(n, root, limit, max_roots, stream, keep, other, heads):
     """Fill ``heads`` with a tree; return the stream, the steps, and the number of roots.
 
     Walks end at word ``root``, or at node 0. The number of roots is -1 if there is no tree after ``limit`` steps; with
     more than ``max_roots`` the tree is left unfinished.
     """
-    keep, other, marks = bins
     first = 1 if root > 0 else 0
     count, steps, roots, j = n + 1 - first, 0, 0, 1
     for node in range(n + 1):
-        marks[JOINED, node] = node == root
+        other[JOINED, node] = 0
+    other[JOINED, root] = 1
     heads[root] = 0
     heads[0] = -1
     while j <= n and 0 <= roots <= max_roots:
         node = j
-        while not marks[JOINED, node] and steps < limit:
+        while other[JOINED, node] == 0 and steps < limit:
             stream, u = uniform(stream)
             scaled = u * count
             i = int(scaled)
@@ -57,10 +59,10 @@ def walk(n, root, limit, max_roots, stream, bins, heads):
             heads[node] = first + i if is_own else other[node, first + i]
             node = heads[node]
             steps += 1
-        roots = roots if marks[JOINED, node] else -1
+        roots = roots if other[JOINED, node] > 0 else -1
         node = j
-        while roots >= 0 and not marks[JOINED, node]:
-            marks[JOINED, node] = 1
+        while roots >= 0 and other[JOINED, node] == 0:
+            other[JOINED, node] = 1
             node = heads[node]
             roots += node == 0
         j += 1
@@ -68,12 +70,11 @@ def walk(n, root, limit, max_roots, stream, bins, heads):
 
 
 @exact_kernel
-def fill_bins(scores, n, first, shift, bins):
+def fill_bins(scores, n, first, shift, keep, other):
     """Fill the bins for walks up to heads from ``first`` on; ``shift`` is added to the root's scores."""
-    keep, other, marks = bins
     _load_probabilities(scores, n, first, shift, keep)
     for j in range(1, n + 1):
-        _pair_bins(keep, other, j, first, n + 1, marks[WAITING])
+        _pair_bins(keep, other, j, first, n + 1, other[WAITING])
 
 
 @kernel

@@ -112,12 +112,12 @@ def _sum_paths(logs, plane, i, k, n, lines):
     head, dependent = (i, k) if plane == BEFORE else (k, i)
     arc, total = logs[ARCS, dependent, head], 0.0
     top = arc
-    for m in range(k + 1, n + 1):
+    for m in range(max(k + 1, 1), n + 1):
         lines[TERMS, m] = logs[AFTER, dependent, m] + logs[BEFORE, head, m]
         top = lines[TERMS, m] if lines[TERMS, m] > top else top
     if top == -np.inf:
         return top
-    for m in range(k + 1, n + 1):
+    for m in range(max(k + 1, 1), n + 1):
         total += exp(lines[TERMS, m] - top)
     return top + np.log(total + np.exp(arc - top))
 
@@ -145,7 +145,7 @@ def _mean_of_paths(cut, log_sum, plane, i, k, n):
         return 0.0
     head, dependent = (i, k) if plane == BEFORE else (k, i)
     total = np.exp(cut[ARCS, dependent, head] - log_sum) * cut[ARCS + T, dependent, head]
-    for m in range(k + 1, n + 1):
+    for m in range(max(k + 1, 1), n + 1):
         share = exp(cut[AFTER, dependent, m] + cut[BEFORE, head, m] - log_sum)
         total += share * (cut[AFTER + T, dependent, m] + cut[BEFORE + T, head, m])
     return total
@@ -182,7 +182,7 @@ def _share_uses(cut, plane, i, k, n, lines):
     share = np.exp(cut[ARCS, dependent, head] - log_sum)
     cut[ARCS + USES, dependent, head] = share * uses
     cut[ARCS + USES_T, dependent, head] = share * (uses_t + uses * (cut[ARCS + T, dependent, head] - mean))
-    for m in range(k + 1, n + 1):
+    for m in range(max(k + 1, 1), n + 1):
         share = exp(cut[AFTER, dependent, m] + cut[BEFORE, head, m] - log_sum)
         tangent = cut[AFTER + T, dependent, m] + cut[BEFORE + T, head, m] - mean
         cut[AFTER + USES, dependent, m] += share * uses
