@@ -25,40 +25,33 @@ from treeparse.kernels.sums.elimination_in_logs import LINES
 from treeparse.kernels.weights import matrices, padded, square
 
 # Of a graph: whose it is, its number of words, the first node that heads any, whether one word only hangs from node 0,
-# when it was last used; then what `expansion.Stages` says: whether weights are logs, the word exchanged with word 1.
-GRAPH_FACTS = 7
-OWNER, WORDS, FIRST, SINGLE, USED_AT, IN_LOGS, ROOT_WORD = range(GRAPH_FACTS)
+# when it was last used; what `expansion.Stages` says: whether weights are logs, the word exchanged with word 1; then
+# every node's component.
+OWNER, WORDS, FIRST, SINGLE, USED_AT, IN_LOGS, ROOT_WORD, COMPONENTS = range(8)
 NOBODY = -1  # as OWNER
 NOT_SET_UP = -1  # as IN_LOGS
+HEADS = expansion.NODE_LINES  # the line of nodes for a tree of a graph
 
 
 class Graphs(NamedTuple):
     """The most recently used graphs, and working memory."""
 
-    facts: IntArray  # (G, 7)
-    components: IntArray  # (G, n+1) every node's component
+    facts: IntArray  # (G, 7 + n+1)
     scores: FloatArray  # (G, (n+1)^2)
     stages: FloatArray  # (G, 3 size^2), of padded matrices
-    weights: FloatArray  # ((n+1)^2,)
-    reach: FloatArray  # (n+1, 2)
-    numbers: FloatArray  # (4, n+1)
-    nodes: IntArray  # (4, n+2)
-    heads: IntArray  # (n+1,)
+    numbers: FloatArray  # ((n+1) (n+7),)
+    nodes: IntArray  # (5, n+2)
 
 
 @exact_kernel
 def new_graphs(count, size):
     """Return memory for graphs of up to ``size`` nodes."""
     return Graphs(
-        np.full((count, GRAPH_FACTS), NOBODY),
-        np.empty((count, size), np.int64),
+        np.full((count, COMPONENTS + size), NOBODY),
         np.empty((count, size * size)),
         np.empty((count, expansion.TABLES * padded(size - 1) ** 2)),
-        np.empty(size * size),
-        np.empty((size, 2)),
-        np.empty((LINES, size)),
-        np.empty((expansion.NODE_LINES, size + 1), np.int64),
-        np.empty(size, np.int64),
+        np.empty(size * (size + LINES + 2)),
+        np.empty((HEADS + 1, size + 1), np.int64),
     )
 
 
@@ -80,17 +73,17 @@ def graph_under(graphs, owner, heads, depth, item):
 
 @exact_kernel
 def _contract(graphs, index, heads, depth, item):
-    facts, component, n, order = graphs.facts[index], graphs.components[index], item.words, item.order
+    facts, component, n, order = graphs.facts[index], graphs.facts[index, COMPONENTS:], item.words, item.order
     root_is_closed = _join(component, heads, depth, order, n) and item.single_root
     facts[WORDS], facts[FIRST], facts[IN_LOGS] = n - depth, root_is_closed, NOT_SET_UP
     facts[SINGLE] = item.single_root and not root_is_closed
-    scores = square(graphs.scores[index], n - depth)
+    scores, arcs = square(graphs.scores[index], n - depth), item.scores
     scores[:] = -np.inf
     for i in range(facts[FIRST], n + 1):
-        arcs, row = item.scores[i], scores[component[i]]
+        node = component[i]
         for word in range(1, n - depth + 1):
-            if component[i] != word:
-                row[word] = log_add(row[word], arcs[order[depth + word - 1]])
+            if node != word:
+                scores[node, word] = log_add(scores[node, word], arcs[i, order[depth + word - 1]])
 
 
 @exact_kernel
@@ -115,23 +108,23 @@ def _join(component, heads, depth, order, n):
 @exact_kernel
 def draw(graphs, index, heads, depth, item, stream):
     """Draw the heads of all words after the prefix into ``heads``; return the stream after its last draw."""
-    facts, component, order = graphs.facts[index], graphs.components[index], item.order
-    n, single_root = facts[WORDS], facts[SINGLE] == 1
-    tables = matrices(graphs.stages[index], expansion.TABLES, n)
+    facts, component, order = graphs.facts[index], graphs.facts[index, COMPONENTS:], item.order
+    n, nodes, arcs, single_root = facts[WORDS], graphs.nodes, item.scores, facts[SINGLE] == 1
+    tables, tree = matrices(graphs.stages[index], expansion.TABLES, n), nodes[HEADS]
     if facts[IN_LOGS] == NOT_SET_UP:  # trees are drawn for the first time
-        scores = square(graphs.scores[index], n)
-        stages = expansion.set_up(scores, n, single_root, graphs.numbers, tables)
+        numbers = graphs.numbers[: LINES * (n + 1)].reshape(LINES, n + 1)
+        stages = expansion.set_up(square(graphs.scores[index], n), n, single_root, numbers, tables)
         facts[IN_LOGS], facts[ROOT_WORD] = stages.in_logs, stages.root_word
     stages = expansion.Stages(True, facts[IN_LOGS] == 1, single_root, facts[ROOT_WORD])
     if single_root:
-        stream, _ = expansion.draw_root(tables, stages, n, stream, graphs.nodes)
-    stream = expansion.draw_tree(tables, stages, n, stream, graphs.nodes, graphs.heads)
-    options, members = graphs.numbers[0], graphs.nodes[0]
-    for word in range(1, facts[WORDS] + 1):
+        stream, _ = expansion.draw_root(tables, stages, n, stream, nodes)
+    stream = expansion.draw_tree(tables, stages, n, stream, nodes, tree)
+    options, members = graphs.numbers, nodes[0]
+    for word in range(1, n + 1):
         dependent, count = order[depth + word - 1], 0
         for i in range(facts[FIRST], item.words + 1):
-            if component[i] == graphs.heads[word]:
-                options[count], members[count] = item.scores[i, dependent], i
+            if component[i] == tree[word]:
+                options[count], members[count] = arcs[i, dependent], i
                 count += 1
         chosen = 0
         if count > 1:
@@ -143,12 +136,13 @@ def draw(graphs, index, heads, depth, item, stream):
 @exact_kernel
 def next_heads(graphs, index, word, item, logs):
     """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one after the prefix."""
-    facts, component, n = graphs.facts[index], graphs.components[index], graphs.facts[index, WORDS]
-    scores, w, reach = square(graphs.scores[index], n), square(graphs.weights, n), graphs.reach[: n + 1]
-    fill_reach(scores, n, facts[SINGLE] == 1, graphs.numbers[0], w, reach)
+    facts, component, n = graphs.facts[index], graphs.facts[index, COMPONENTS:], graphs.facts[index, WORDS]
+    numbers, arcs, size = graphs.numbers, item.scores, n + 1
+    w, reach = square(numbers, n), numbers[size * size : size * (size + 2)].reshape(size, 2)
+    fill_reach(square(graphs.scores[index], n), n, facts[SINGLE] == 1, numbers[size * (size + 2) :], w, reach)
     for i in range(item.words + 1):
         is_open = i >= facts[FIRST] and component[i] != 1
-        logs[i] = item.scores[i, word] + reach[component[i], 1] if is_open else -np.inf
+        logs[i] = arcs[i, word] + reach[component[i], 1] if is_open else -np.inf
     total = log_sum(logs, 0, item.words + 1)
     for i in range(item.words + 1):
         logs[i] -= total

@@ -19,10 +19,8 @@ from treeparse.kernels.random import uniform
 STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple of what expansion takes
 
 
-JOINED, WAITING = (
-    0,
-    -1,
-)  # rows of ``other`` that belong to no word: whether a node is joined to the tree; working memory
+# Rows of ``other`` that are of no word: whether a node is joined to the tree, and working memory.
+JOINED, WAITING = 0, -1
 
 
 @exact_kernel
