@@ -9,8 +9,8 @@ from helpers.emulator import run
 from helpers.hostile_scores import hostile_scores
 
 from treeparse.device.launcher import Shape
-from treeparse.kernels.sums import elimination, item
-from treeparse.kernels.weights import exponentiate
+from treeparse.kernels.exponential import exponentiate
+from treeparse.kernels.sums import elimination
 
 PROBES = Path(__file__).with_name("probes.cu")
 
@@ -37,7 +37,7 @@ def test_plain_weights_serve_where_nothing_may_underflow(single_root: bool) -> N
     top = columns.max(1, keepdims=True)
     with np.errstate(invalid="ignore"):
         expected = log_z - top.sum((1, 2))
-        served = expected - np.log(np.exp(columns - top).sum(1)).sum(1) >= item.LINEAR_LIMIT
+        served = expected - np.log(np.exp(columns - top).sum(1)).sum(1) >= elimination.LINEAR_LIMIT
     found = torch.empty(len(items), dtype=torch.float64)
     arguments = torch.from_numpy(scores), torch.from_numpy(lengths), 6, single_root
     run(PROBES, "plain_sums", Shape(len(items), 2, 8000), *arguments, found)

@@ -17,10 +17,10 @@ struct Nodes : Lines {
 // What trees are drawn from: the stages of an item's elimination. at(k, i), i < k, is the share of head i in the pivot
 // of word k, and at(j, k) the weight of k -> j when word k went; or logarithms of these.
 struct Stages {
-    const Item& item;
+    Item item;  // whose word 1 is exchanged if no other word reaches another one
     Work<Plain> work;
     bool exists, in_logs;
-    int root_word;
+    int root_word;  // 1, or past the end with many roots
 
     __device__ Stages(const Item& item, double* memory) : item(item), work(memory, item.n), exists(false) {}
 
@@ -38,12 +38,18 @@ struct Stages {
     template <class A>
     __device__ double set_up_with(double* memory, bool single_root) {
         Work<A> numbers(memory, item.n);
+        item.first = 1;
         if (load(item, numbers) == -INF) return -INF;
         double limit = A::in_logs ? -INF : sum_of_log_sums(numbers) + LINEAR_LIMIT;
         auto eliminated = eliminate(numbers, 0, single_root);
-        double log_z = eliminated.exists ? log_of_pivots(numbers) : -INF;
+        if (single_root && eliminated.root_word > 1) {
+            item.first = eliminated.root_word;
+            load(item, numbers);
+            eliminated = eliminate(numbers, 0, single_root);
+        }
+        root_word = single_root ? 1 : item.n + 1;
+        double log_z = eliminated.exists && eliminated.root_word == root_word ? log_of_pivots(numbers) : -INF;
         if (!(log_z >= limit && log_z < INF)) return NOT_A_NUMBER;
-        root_word = eliminated.root_word;
         if (log_z > -INF) divide_by_pivots(numbers);
         return log_z;
     }
@@ -66,22 +72,19 @@ struct Stages {
 
     __device__ double share(int k, int i) const { return in_logs ? exp(work.at(k, i)) : work.at(k, i); }
 
-    // The log weight of an arc by itself. Those of the root's arcs to the words before the root word only come with it.
-    __device__ double original(int i, int j) const {
-        bool is_later = i == 0 && j < root_word && root_word <= item.n;
-        return is_later ? -INF : work.log_weight(item, j, i);
-    }
+    // The log weight of an arc by itself.
+    __device__ double original(int i, int j) const { return work.log_weight(item, j, i); }
 };
 
 // The first word at which the sum of the parts of the arc i -> j gets above u times the whole.
-__device__ inline int find_stage(const Stages& stages, int i, int j, int stop, double u) {
+__device__ inline int find_stage(const Stages& stages, int i, int j, double u) {
     const auto& work = stages.work;
     double target = u * work.at(j, i);
     if (i < j) target *= work.pivots()[j];
     int latest = stages.item.n + 1;
     double reached = exponential(stages.original(i, j));
     if (target < reached) return latest;
-    for (int k = max(i, j) + 1; k < stop; k++) {
+    for (int k = max(i, j) + 1; k <= stages.item.n; k++) {
         double part = work.at(k, i) * work.at(j, k);
         reached += part;
         if (target < reached) return k;
@@ -91,12 +94,12 @@ __device__ inline int find_stage(const Stages& stages, int i, int j, int stop, d
 }
 
 // The same on logarithms.
-__device__ inline int find_log_stage(const Stages& stages, int i, int j, int stop, double u) {
+__device__ inline int find_log_stage(const Stages& stages, int i, int j, double u) {
     const auto& work = stages.work;
     double weight = work.at(j, i) + (i < j ? work.pivots()[j] : 0.0);
     double reached = exp(stages.original(i, j) - weight);
     int stage = stages.item.n + 1;
-    for (int k = max(i, j) + 1; u >= reached && k < stop; k++) {
+    for (int k = max(i, j) + 1; u >= reached && k <= stages.item.n; k++) {
         double part = work.at(k, i) + work.at(j, k) - weight;
         if (part > NEGLIGIBLE) {
             reached += exp(part);
@@ -108,18 +111,16 @@ __device__ inline int find_log_stage(const Stages& stages, int i, int j, int sto
 
 // The word through which the arc i -> j, new among the words up to both, leads first; n + 1 if none.
 __device__ __noinline__ inline int draw_stage(const Stages& stages, int i, int j, Bits& stream) {
-    int n = stages.item.n, root_word = stages.root_word;
-    int stop = i == 0 && j < root_word && root_word <= n ? root_word + 1 : n + 1;
     double u = uniform(stream);
-    return stages.in_logs ? find_log_stage(stages, i, j, stop, u) : find_stage(stages, i, j, stop, u);
+    return stages.in_logs ? find_log_stage(stages, i, j, u) : find_stage(stages, i, j, u);
 }
 
 // The root word of the next tree, for a single root. The stages of its arc are kept for `draw_tree`.
 __device__ inline int draw_root(const Stages& stages, Bits& stream, const Nodes& nodes) {
-    for (int j = stages.root_word;;) {
+    for (int j = 1;;) {
         int k = draw_stage(stages, 0, j, stream);
         nodes.root_stage(j) = k;
-        if (k > stages.item.n) return j;
+        if (k > stages.item.n) return stages.item.node(j);
         j = k;
     }
 }
@@ -192,22 +193,28 @@ __device__ inline void draw_tree(const Stages& stages, Bits& stream, const Nodes
     for (int k = 0; k <= n + 1; k++) nodes.first(k) = 0;
     int next_root = stages.root_word;  // the next word to hang from node 0 alone
     for (int k = 1; k <= n; k++) {
-        int j = nodes.first(k), stage;
-        bool is_whole = j == 0;
-        while (j > 0) {  // the words whose arcs lead through k
-            int following = nodes.next(j);
-            nodes.head(j) = k;
-            schedule(j, draw_stage(stages, k, j, stream), nodes);
-            j = following;
-        }
+        int first = nodes.first(k), j;
+        for (j = first; j > 0; j = nodes.next(j)) nodes.head(j) = k;  // the words whose arcs lead through k
         if (k == next_root) {
             nodes.head(k) = 0;
-            stage = next_root = nodes.root_stage(k);
+            next_root = nodes.root_stage(k);
+            schedule(k, next_root, nodes);
+            j = first;
         } else {
-            int head = draw_head(stages, k, is_whole, nodes, stream);
-            stage = draw_stage(stages, head, k, stream);
-            nodes.head(k) = head;
+            nodes.head(k) = draw_head(stages, k, first == 0, nodes, stream);
+            nodes.next(k) = first;
+            j = k;
         }
-        schedule(k, stage, nodes);
+        while (j > 0) {  // arcs that are new
+            int following = nodes.next(j);
+            schedule(j, draw_stage(stages, nodes.head(j), j, stream), nodes);
+            j = following;
+        }
     }
+    const Item& item = stages.item;
+    if (item.first == 1) return;
+    int head = nodes.head(1);
+    nodes.head(1) = nodes.head(item.first);
+    nodes.head(item.first) = head;
+    for (int k = 1; k <= n; k++) nodes.head(k) = item.node(nodes.head(k));
 }

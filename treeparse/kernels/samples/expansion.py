@@ -126,10 +126,11 @@ def draw_tree(tables, stages, n, stream, nodes, heads):
             j, next_root = first, nodes[ROOT_STAGES, k]
             _schedule(k, next_root, nodes)
         else:
-            stream, u = uniform(stream)
-            heads[k] = _search(tables, k, u)
             if first > 0:  # the words below k are no heads
                 stream = _draw_joined_head(tables, stages, k, heads, nodes, stream)
+            else:
+                stream, u = uniform(stream)
+                heads[k] = _search(tables, k, u)
             j, nodes[NEXT, k] = k, first
         while j > 0:  # arcs that are new
             following = nodes[NEXT, j]
@@ -197,15 +198,14 @@ def _find_log_stage(tables, n, i, j, u):
 
 @exact_kernel
 def _draw_joined_head(tables, stages, k, heads, nodes, stream):
-    """Draw the head of ``k`` again while it is not connected with node 0: a few times, then among connected nodes."""
+    """Draw a head of ``k`` that is connected with node 0: by trial, because most are; then among connected nodes."""
     for _ in range(HEAD_TRIES):
-        node = heads[k]
+        stream, u = uniform(stream)
+        heads[k] = node = _search(tables, k, u)
         while 0 < node < k:
             node = heads[node]
         if node == 0:
             return stream
-        stream, u = uniform(stream)
-        heads[k] = _search(tables, k, u)
     _find_joined(k, heads, nodes)
     stream, u = uniform(stream)
     heads[k] = _find_joined_head(tables, stages, k, u, nodes)
