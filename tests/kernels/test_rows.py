@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.exponential import weigh_row
 from treeparse.kernels.rows import (
     add_row,
     add_rows,
@@ -95,25 +94,6 @@ def test_rows_keep_what_is_no_number() -> None:
     x = np.full(16, np.nan)
     _bound(x, np.ones(8))
     assert np.isnan(x).all()
-
-
-@exact_kernel
-def _weigh(scores, copy, top, count):
-    return weigh_row(scores, 2, copy, 5, top, count)
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("count", [1, 8, 13])
-def test_weights_of_a_row(count: int) -> None:
-    scores, copy = np.random.default_rng(2).normal(size=(2, 32)) * 20
-    scores[2] = -np.inf
-    scores[2 + count :] = np.nan  # which nobody has written yet
-    end = count + -count % 8
-    expected = np.exp(scores[2 : 2 + count] - 1.5)
-    total = _weigh(scores, copy, 1.5, count)
-    assert total == pytest.approx(expected.sum(), rel=1e-14)
-    for weights in (scores[2 : 2 + end], copy[5 : 5 + end]):
-        np.testing.assert_allclose(weights, [*expected, *np.zeros(end - count)], rtol=1e-15, atol=0)
 
 
 @over_rows(2, 1, sums=2)

@@ -22,5 +22,6 @@ def test_exponentials_are_right_to_a_unit_in_the_last_place() -> None:
 @pytest.mark.nojit
 def test_exponentials_at_the_edges() -> None:
     x = np.array([0.0, -0.0, -np.inf, -1e300, -708.0, np.nan])
-    exponentiate(x)
+    with np.errstate(all="ignore"):
+        exponentiate(x)
     np.testing.assert_array_equal(x, [1.0, 1.0, 0.0, 0.0, 0.0, np.nan])
