@@ -58,10 +58,10 @@ def _sum_items(start, stop, lengths, scores, vectors, single_root, log_z, result
         log_z[b], root_word = eliminate_item(scores[b], n, single_root, lines, cut)
         if log_z[b] == -np.inf:
             continue
-        cut[T:] = 0.0
+        cut[T:], lines[PIVOTS_T] = 0.0, 0.0
         if with_vector:
             load_vector(vectors[b], n, root_word, cut[ARCS], -np.inf, 0.0, cut[T])
-        _eliminate_tangents(cut, n, single_root, lines)
+            _eliminate_tangents(cut, n, single_root, lines)
         _differentiate(cut, n, single_root, lines)
         _store(cut, n, with_vector, results[b])
         if root_word > 1:
@@ -179,16 +179,19 @@ def _share_uses(cut, plane, i, k, n, lines):
         head, dependent = i, k
     if log_sum == -np.inf:
         return
+    shares = lines[TERMS]
+    for m in range(max(k + 1, 1), n + 1):
+        shares[m] = exp(cut[AFTER, dependent, m] + cut[BEFORE, head, m] - log_sum)
+    for m in range(max(k + 1, 1), n + 1):
+        cut[AFTER + USES, dependent, m] += shares[m] * uses
+        cut[BEFORE + USES, head, m] += shares[m] * uses
+    for m in range(max(k + 1, 1), n + 1):
+        tangent = uses_t + uses * (cut[AFTER + T, dependent, m] + cut[BEFORE + T, head, m] - mean)
+        cut[AFTER + USES_T, dependent, m] += shares[m] * tangent
+        cut[BEFORE + USES_T, head, m] += shares[m] * tangent
     share = np.exp(cut[ARCS, dependent, head] - log_sum)
     cut[ARCS + USES, dependent, head] = share * uses
     cut[ARCS + USES_T, dependent, head] = share * (uses_t + uses * (cut[ARCS + T, dependent, head] - mean))
-    for m in range(max(k + 1, 1), n + 1):
-        share = exp(cut[AFTER, dependent, m] + cut[BEFORE, head, m] - log_sum)
-        tangent = cut[AFTER + T, dependent, m] + cut[BEFORE + T, head, m] - mean
-        cut[AFTER + USES, dependent, m] += share * uses
-        cut[BEFORE + USES, head, m] += share * uses
-        cut[AFTER + USES_T, dependent, m] += share * (uses_t + uses * tangent)
-        cut[BEFORE + USES_T, head, m] += share * (uses_t + uses * tangent)
 
 
 @kernel
