@@ -98,7 +98,15 @@ def eliminate(w, n, single_root, pivots):
     log_z, last = 0.0, n // PANEL * PANEL
     for first in range(last, -1, -PANEL):
         for k in range(last, first, -PANEL):
-            _pull(w, first, first + PANEL, k)
+            count = (k + LANES - 1) // LANES * LANES  # whole vectors: columns from k on are written again below
+            for j in range(first, first + PANEL):
+                c3 = w[j, k + 3]
+                c2 = w[j, k + 2] + c3 * w[k + 3, k + 2]
+                c1 = w[j, k + 1] + c3 * w[k + 3, k + 1] + c2 * w[k + 2, k + 1]
+                c0 = w[j, k] + c3 * w[k + 3, k] + c2 * w[k + 2, k] + c1 * w[k + 1, k]
+                for i in range(count):
+                    w[j, i] += c0 * w[k, i] + c1 * w[k + 1, i] + c2 * w[k + 2, i] + c3 * w[k + 3, i]
+                w[j, k], w[j, k + 1], w[j, k + 2], w[j, k + 3] = c0, c1, c2, c3
         for k in range(min(first + PANEL - 1, n), max(first, 1) - 1, -1):
             pivot = 0.0
             for i in range(1 if single_root and k > 1 else 0, k):
@@ -117,20 +125,6 @@ def eliminate(w, n, single_root, pivots):
 
 
 @kernel
-def _pull(w, first, stop, k):
-    """Add to rows ``first`` to ``stop`` what comes through the four later words from ``k`` on."""
-    count = (k + LANES - 1) // LANES * LANES  # whole vectors: columns from k on are written again below
-    for j in range(first, stop):
-        c3 = w[j, k + 3]
-        c2 = w[j, k + 2] + c3 * w[k + 3, k + 2]
-        c1 = w[j, k + 1] + c3 * w[k + 3, k + 1] + c2 * w[k + 2, k + 1]
-        c0 = w[j, k] + c3 * w[k + 3, k] + c2 * w[k + 2, k] + c1 * w[k + 1, k]
-        for i in range(count):
-            w[j, i] += c0 * w[k, i] + c1 * w[k + 1, i] + c2 * w[k + 2, i] + c3 * w[k + 3, i]
-        w[j, k], w[j, k + 1], w[j, k + 2], w[j, k + 3] = c0, c1, c2, c3
-
-
-@kernel
 def differentiate(w, n, single_root, pivots, a):
     """Fill ``a`` with the derivatives of log Z' in all weights: ``eliminate`` in reverse."""
     last = n // PANEL * PANEL
@@ -141,7 +135,10 @@ def differentiate(w, n, single_root, pivots, a):
             for i in range(width):
                 a[k, i] = 0.0
         for j in range(0, first, PANEL):
-            _gather(a, w, first, stop, j, width)
+            for k in range(first, stop):
+                c0, c1, c2, c3 = w[j, k], w[j + 1, k], w[j + 2, k], w[j + 3, k]
+                for i in range(width):
+                    a[k, i] += c0 * a[j, i] + c1 * a[j + 1, i] + c2 * a[j + 2, i] + c3 * a[j + 3, i]
         for k in range(max(first, 1), min(stop, n + 1)):
             for j in range(first, k):
                 through, total = w[j, k], 0.0
@@ -161,32 +158,17 @@ def differentiate(w, n, single_root, pivots, a):
             for i in range(k, width):
                 a[k, i] = 0.0
         for k in range(stop, last + 1, PANEL):
-            _spread(a, w, first, stop, k)
-
-
-@kernel
-def _gather(a, w, first, stop, j, width):
-    """Add to rows ``first`` to ``stop`` of the derivatives what the four earlier rows from ``j`` on give to them."""
-    for k in range(first, stop):
-        c0, c1, c2, c3 = w[j, k], w[j + 1, k], w[j + 2, k], w[j + 3, k]
-        for i in range(width):
-            a[k, i] += c0 * a[j, i] + c1 * a[j + 1, i] + c2 * a[j + 2, i] + c3 * a[j + 3, i]
-
-
-@kernel
-def _spread(a, w, first, stop, k):
-    """Fill the derivatives in what rows ``first`` to ``stop`` pulled through the four later words from ``k`` on."""
-    for j in range(first, stop):
-        s0 = s1 = s2 = s3 = 0.0
-        for i in range(k):
-            s0 += a[j, i] * w[k, i]
-            s1 += a[j, i] * w[k + 1, i]
-            s2 += a[j, i] * w[k + 2, i]
-            s3 += a[j, i] * w[k + 3, i]
-        s1 += s0 * w[k + 1, k]
-        s2 += s0 * w[k + 2, k] + s1 * w[k + 2, k + 1]
-        s3 += s0 * w[k + 3, k] + s1 * w[k + 3, k + 1] + s2 * w[k + 3, k + 2]
-        a[j, k], a[j, k + 1], a[j, k + 2], a[j, k + 3] = s0, s1, s2, s3
+            for j in range(first, stop):
+                s0 = s1 = s2 = s3 = 0.0
+                for i in range(k):
+                    s0 += a[j, i] * w[k, i]
+                    s1 += a[j, i] * w[k + 1, i]
+                    s2 += a[j, i] * w[k + 2, i]
+                    s3 += a[j, i] * w[k + 3, i]
+                s1 += s0 * w[k + 1, k]
+                s2 += s0 * w[k + 2, k] + s1 * w[k + 2, k + 1]
+                s3 += s0 * w[k + 3, k] + s1 * w[k + 3, k + 1] + s2 * w[k + 3, k + 2]
+                a[j, k], a[j, k + 1], a[j, k + 2], a[j, k + 3] = s0, s1, s2, s3
 
 
 @kernel
