@@ -16,6 +16,7 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.exponential import exp
+from treeparse.kernels.logspace import log_add
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import aligned, column_maxima, exchange, load_logs, load_vector, matrices, padded
 
@@ -84,53 +85,52 @@ def eliminate_item(scores, n, single_root, lines, logs):
     return shift + log_z, root_word
 
 
-@exact_kernel
+@kernel
 def _eliminate(logs, n, single_root, lines):
     """Eliminate all words; return log Z' and 0, or -inf and the first word that is left without a head."""
-    log_z = 0.0
+    log_z, terms = 0.0, lines[TERMS]
     for k in range(n, 0, -1):
+        pivot = -np.inf
         for i in range(k):
             for plane in range(AFTER if i > 0 else BEFORE, BEFORE + 1):
-                logs[plane, i, k] = _sum_paths(logs, plane, i, k, n, lines)
-        first, top, total = 1 if single_root and k > 1 else 0, -np.inf, 0.0
-        for i in range(first, k):
-            top = max(top, logs[BEFORE, i, k])
-        if top == -np.inf:
-            return top, k
-        for i in range(first, k):
-            total += np.exp(logs[BEFORE, i, k] - top)
-        lines[PIVOTS, k] = top + np.log(total)
-        log_z += lines[PIVOTS, k]
+                head, dependent = (i, k) if plane == BEFORE else (k, i)
+                arc, total = logs[ARCS, dependent, head], 0.0
+                top = arc
+                for m in range(k + 1, n + 1):
+                    terms[m] = logs[AFTER, dependent, m] + logs[BEFORE, head, m]
+                    top = terms[m] if terms[m] > top else top
+                if top > -np.inf:
+                    for m in range(max(k + 1, 1), n + 1):
+                        total += exp(terms[m] - top)
+                    top += np.log(total + np.exp(arc - top))
+                logs[plane, i, k] = top
+            if i > 0 or k == 1 or not single_root:
+                pivot = log_add(pivot, logs[BEFORE, i, k])
+        if pivot == -np.inf:
+            return pivot, k
+        lines[PIVOTS, k] = pivot
+        log_z += pivot
         for i in range(k):
-            logs[BEFORE, i, k] -= lines[PIVOTS, k]
+            logs[BEFORE, i, k] -= pivot
     return log_z, 0
 
 
 @kernel
-def _sum_paths(logs, plane, i, k, n, lines):
-    """Return the log weight of an arc between ``i`` and ``k`` with all paths through the words after ``k``."""
-    head, dependent = (i, k) if plane == BEFORE else (k, i)
-    arc, total = logs[ARCS, dependent, head], 0.0
-    top = arc
-    for m in range(max(k + 1, 1), n + 1):
-        lines[TERMS, m] = logs[AFTER, dependent, m] + logs[BEFORE, head, m]
-        top = lines[TERMS, m] if lines[TERMS, m] > top else top
-    if top == -np.inf:
-        return top
-    for m in range(max(k + 1, 1), n + 1):
-        total += exp(lines[TERMS, m] - top)
-    return top + np.log(total + np.exp(arc - top))
-
-
-@exact_kernel
 def _eliminate_tangents(cut, n, single_root, lines):
     """Fill the tangents of all logs: the mean of the terms' tangents, by their shares in a sum."""
     for k in range(n, 0, -1):
         pivot_t = 0.0
         for i in range(k):
             for plane in range(AFTER if i > 0 else BEFORE, BEFORE + 1):
+                head, dependent = (i, k) if plane == BEFORE else (k, i)
                 log_sum = cut[plane, i, k] + (lines[PIVOTS, k] if plane == BEFORE else 0.0)
-                cut[plane + T, i, k] = _mean_of_paths(cut, log_sum, plane, i, k, n)
+                if log_sum == -np.inf:
+                    continue
+                mean = np.exp(cut[ARCS, dependent, head] - log_sum) * cut[ARCS + T, dependent, head]
+                for m in range(max(k + 1, 1), n + 1):
+                    share = exp(cut[AFTER, dependent, m] + cut[BEFORE, head, m] - log_sum)
+                    mean += share * (cut[AFTER + T, dependent, m] + cut[BEFORE + T, head, m])
+                cut[plane + T, i, k] = mean
             if i > 0 or k == 1 or not single_root:
                 pivot_t += np.exp(cut[BEFORE, i, k]) * cut[BEFORE + T, i, k]
         lines[PIVOTS_T, k] = pivot_t
@@ -139,21 +139,9 @@ def _eliminate_tangents(cut, n, single_root, lines):
 
 
 @kernel
-def _mean_of_paths(cut, log_sum, plane, i, k, n):
-    """Return the tangent of a sum of ``_sum_paths``."""
-    if log_sum == -np.inf:
-        return 0.0
-    head, dependent = (i, k) if plane == BEFORE else (k, i)
-    total = np.exp(cut[ARCS, dependent, head] - log_sum) * cut[ARCS + T, dependent, head]
-    for m in range(max(k + 1, 1), n + 1):
-        share = exp(cut[AFTER, dependent, m] + cut[BEFORE, head, m] - log_sum)
-        total += share * (cut[AFTER + T, dependent, m] + cut[BEFORE + T, head, m])
-    return total
-
-
-@exact_kernel
 def _differentiate(cut, n, single_root, lines):
     """Fill the numbers of uses and their tangents: ``_eliminate`` in reverse."""
+    shares = lines[TERMS]
     for k in range(1, n + 1):
         rest, rest_t = 1.0, 0.0  # less the expected number of dependents
         for i in range(k):
@@ -165,33 +153,25 @@ def _differentiate(cut, n, single_root, lines):
             cut[BEFORE + USES_T, i, k] += share * (rest_t + rest * cut[BEFORE + T, i, k])
         for i in range(k):
             for plane in range(AFTER if i > 0 else BEFORE, BEFORE + 1):
-                _share_uses(cut, plane, i, k, n, lines)
-
-
-@kernel
-def _share_uses(cut, plane, i, k, n, lines):
-    """Share the uses of a sum of ``_sum_paths`` among its terms."""
-    log_sum, mean = cut[plane, i, k], cut[plane + T, i, k]
-    uses, uses_t = cut[plane + USES, i, k], cut[plane + USES_T, i, k]
-    head, dependent = k, i
-    if plane == BEFORE:
-        log_sum, mean = log_sum + lines[PIVOTS, k], mean + lines[PIVOTS_T, k]
-        head, dependent = i, k
-    if log_sum == -np.inf:
-        return
-    shares = lines[TERMS]
-    for m in range(max(k + 1, 1), n + 1):
-        shares[m] = exp(cut[AFTER, dependent, m] + cut[BEFORE, head, m] - log_sum)
-    for m in range(max(k + 1, 1), n + 1):
-        cut[AFTER + USES, dependent, m] += shares[m] * uses
-        cut[BEFORE + USES, head, m] += shares[m] * uses
-    for m in range(max(k + 1, 1), n + 1):
-        tangent = uses_t + uses * (cut[AFTER + T, dependent, m] + cut[BEFORE + T, head, m] - mean)
-        cut[AFTER + USES_T, dependent, m] += shares[m] * tangent
-        cut[BEFORE + USES_T, head, m] += shares[m] * tangent
-    share = np.exp(cut[ARCS, dependent, head] - log_sum)
-    cut[ARCS + USES, dependent, head] = share * uses
-    cut[ARCS + USES_T, dependent, head] = share * (uses_t + uses * (cut[ARCS + T, dependent, head] - mean))
+                head, dependent, log_sum, mean = k, i, cut[plane, i, k], cut[plane + T, i, k]
+                uses, uses_t = cut[plane + USES, i, k], cut[plane + USES_T, i, k]
+                if plane == BEFORE:
+                    head, dependent = i, k
+                    log_sum, mean = log_sum + lines[PIVOTS, k], mean + lines[PIVOTS_T, k]
+                if log_sum == -np.inf:
+                    continue
+                share = np.exp(cut[ARCS, dependent, head] - log_sum)
+                cut[ARCS + USES, dependent, head] = share * uses
+                cut[ARCS + USES_T, dependent, head] = share * (uses_t + uses * (cut[ARCS + T, dependent, head] - mean))
+                for m in range(max(k + 1, 1), n + 1):
+                    shares[m] = exp(cut[AFTER, dependent, m] + cut[BEFORE, head, m] - log_sum)
+                for m in range(max(k + 1, 1), n + 1):
+                    cut[AFTER + USES, dependent, m] += shares[m] * uses
+                    cut[BEFORE + USES, head, m] += shares[m] * uses
+                for m in range(max(k + 1, 1), n + 1):
+                    tangent = uses_t + uses * (cut[AFTER + T, dependent, m] + cut[BEFORE + T, head, m] - mean)
+                    cut[AFTER + USES_T, dependent, m] += shares[m] * tangent
+                    cut[BEFORE + USES_T, head, m] += shares[m] * tangent
 
 
 @kernel
