@@ -13,8 +13,8 @@ To add kernels for another family of trees, as those of siblings and grandparent
 2. Write a public function of arrays, ``(scores, lengths, *, single_root, threads=1)``, whose docstring begins with the
    shapes. It makes the results, and passes a kernel to ``threads.run_batch``. The kernel, compiled by ``compile.jit``,
    loops over the items ``start`` to ``stop``; its helpers are compiled by another function of ``compile``.
-3. Give working memory strides that depend on the item's length alone (``weights.matrices``), so that an item has the same
-   bits in a batch and alone. Break ties by ``ties``; draw numbers by ``random``.
+3. Give working memory strides that depend on the item's length alone (``weights.matrices``), so that an item has the
+   same bits in a batch and alone. Break ties by ``ties``; draw numbers by ``random``.
 4. Test it in ``tests/kernels/<package>/test_<file>.py`` against the enumeration of ``helpers.oracles``, with forbidden
    arcs, ties and scales from 1e-3 to 1e4. Mark short tests ``nojit``: they also run as plain Python. Results that sums
    of many terms enter belong into ``tests/kernels/test_plain_numba.py`` too.

@@ -46,6 +46,7 @@ def exponentiate(values):
 
 @exact_kernel
 def exponentiate_row(matrix, at, top, count):
+    """Replace numbers by ``exp(number - top)``."""
     row = matrix.reshape(matrix.size)
     for i in range(at, at + count):
         row[i] = exp(row[i] - top)

@@ -185,12 +185,14 @@ def weigh_sums(arcs, w, n):
 
 @exact_kernel
 def word_rows(buffer, n):
+    """Return a padded matrix for the rows of node 0 and n words."""
     width = padded(n)
     return buffer[: (n + 1) * width].reshape(n + 1, width)
 
 
 @kernel
 def weigh_words(w, n):
+    """Turn log weights into weights that sum to 1 for every word; return the log of what they were divided by."""
     log_scale, product = 0.0, 1.0
     w[0] = 0.0
     for j in range(1, n + 1):
