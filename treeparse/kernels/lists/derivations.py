@@ -14,9 +14,9 @@ Row 0 of a pool is no derivation, and the derivation of a single node, which has
 
 import numpy as np
 
-from treeparse.kernels.best.spans import ARC_SCORE, SCORE, SIBLING, add_split_keys, score_splits, splits_of
+from treeparse.kernels.best.spans import ARC_SCORE, SCORE, SIBLING
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.spans import ARCS, cell, halves, parts_of_span
+from treeparse.kernels.spans import ARCS, cell, halves
 
 # Links: summed keys; span; split; derivations of the two halves; whether the first one is past its span's best; the
 # next one in the list; in the heap the first one below and the next one beside.
@@ -24,6 +24,8 @@ LINKS = 9
 KEY, SPAN, SPLIT, FIRST, SECOND, PAST_BEST, NEXT, BELOW, BESIDE = range(LINKS)
 NONE = 0
 USED = SPLIT  # of row 0: the number of rows in use
+DEPTH = 0  # of a stack, where its depth is
+DONE, NO_ROOM = -1, -2  # instead of a span
 UNKNOWN = -1  # as NEXT: not found yet; as FIRST or SECOND: the best one, not looked up yet
 
 
@@ -50,32 +52,45 @@ def has_room(n, links):
 
 
 @exact_kernel
-def find_next(derivation, shape, arcs, siblings, grandparents, scores, cells, values, links, splits, keys, stack):
-    """Find the successor of a derivation in its list, after all that it waits for; return whether there was room."""
-    stack[0] = derivation
-    depth = 1 if links[derivation, NEXT] == UNKNOWN else 0
-    while depth > 0 and has_room(shape.words, links):
-        derivation = stack[depth - 1]
-        for which in (FIRST, SECOND):
-            if links[derivation, which] == UNKNOWN:
-                half = half_of(shape, links[derivation, SPAN], links[derivation, SPLIT], which)
-                here = cell(shape, half)
-                if cells[BEST, here] == UNKNOWN:
-                    cells[BEST, here] = begin_list(
-                        half, shape, arcs, siblings, grandparents, scores, cells, values, links, splits, keys
-                    )
-                links[derivation, which] = cells[BEST, here]
+def find_next(shape, cells, values, links, stack):
+    """Find the successor of the derivation at the bottom of a stack in its list, after all that it waits for.
+
+    Return ``DONE``; or, to be called again afterwards, a span whose list must begin first, or ``NO_ROOM``.
+    """
+    needed = DONE
+    while stack[DEPTH] > 0 and needed == DONE:
+        depth = stack[DEPTH]
+        derivation = stack[depth]
+        if not has_room(shape.words, links):
+            needed = NO_ROOM
+        elif links[derivation, FIRST] == UNKNOWN or links[derivation, SECOND] == UNKNOWN:
+            needed = look_up_halves(derivation, shape, cells, links)
         first, second = links[derivation, FIRST], links[derivation, SECOND]
-        if links[first, NEXT] == UNKNOWN:
-            stack[depth] = first
-            depth += 1
+        if needed != DONE:
+            continue
+        if links[derivation, NEXT] != UNKNOWN:
+            stack[DEPTH] -= 1
+        elif links[first, NEXT] == UNKNOWN:
+            stack[DEPTH], stack[depth + 1] = depth + 1, first
         elif links[second, NEXT] == UNKNOWN and not links[derivation, PAST_BEST]:
-            stack[depth] = second
-            depth += 1
+            stack[DEPTH], stack[depth + 1] = depth + 1, second
         else:
             _append_next(shape.order, derivation, values, links)
-            depth -= 1
-    return depth == 0
+    return needed
+
+
+@exact_kernel
+def look_up_halves(derivation, shape, cells, links):
+    """Replace UNKNOWN halves of a derivation by the best derivations; return a span whose list must begin, or DONE."""
+    needed = DONE
+    for which in (SECOND, FIRST):
+        if links[derivation, which] == UNKNOWN:
+            first, second = halves(shape, links[derivation, SPAN], links[derivation, SPLIT])
+            half = first if which == FIRST else second
+            best = cells[BEST, cell(shape, half)]
+            links[derivation, which] = best
+            needed = half if best == UNKNOWN else needed
+    return needed
 
 
 @exact_kernel
@@ -92,26 +107,7 @@ def _append_next(order, derivation, values, links):
 
 
 @exact_kernel
-def half_of(shape, number, k, which):
-    """Return the span that is the first or the second half of a split."""
-    first, second = halves(shape, number, k)
-    return first if which == FIRST else second
-
-
-@exact_kernel
-def begin_list(number, shape, arcs, siblings, grandparents, scores, cells, values, links, splits, keys):
-    """Return the best derivation of a span, NONE if it is a single node or impossible, with the others in its heap."""
-    kind, context, h, m = parts_of_span(number)
-    heap, where = NONE, splits_of(shape, number)
-    if h != m:
-        score_splits(shape.order, arcs, siblings, grandparents, kind, context, h, m, where, scores, splits)
-        add_split_keys(shape, number, where, cells, keys)
-        heap = _add_best(number, where.begin, where.end, splits, keys, values, links)
-    return heap
-
-
-@exact_kernel
-def _add_best(number, begin, end, scores, keys, values, links):
+def add_best(number, begin, end, scores, keys, values, links):
     """Put the best derivations of all splits of a span into the pool, and into a heap; return the heap."""
     heap = NONE
     for k in range(begin, end):

@@ -8,10 +8,12 @@ import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best import eisner
-from treeparse.kernels.best.spans import SPLIT_LINES, Shape, fill_by_keys
+from treeparse.kernels.best.spans import SPLIT_LINES, Shape, add_split_keys, fill_by_keys, score_splits, splits_of
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.lists.derivations import (
     BEST,
+    DEPTH,
+    DONE,
     FIRST,
     KEYS,
     LINKS,
@@ -22,13 +24,27 @@ from treeparse.kernels.lists.derivations import (
     SPLIT,
     UNKNOWN,
     USED,
-    begin_list,
+    add_best,
     clear,
     find_next,
-    half_of,
     has_room,
+    look_up_halves,
 )
-from treeparse.kernels.spans import ARCS, FULL, KINDS, MID, ScoredSentence, arc_of, cell, cells_of, score_of_tree, whole
+from treeparse.kernels.spans import (
+    ARCS,
+    FULL,
+    KINDS,
+    MID,
+    ScoredSentence,
+    arc_of,
+    cell,
+    cells_of,
+    contexts_of,
+    parts_of_span,
+    score_of_tree,
+    span,
+    whole,
+)
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import arc_keys
 
@@ -139,6 +155,7 @@ def _begin(
     buffer, key_buffer = np.empty(eisner.KINDS * size * size), np.empty(eisner.KINDS * size * size, np.int64)
     for b in range(start, stop):
         n, begin, end = lengths[b], charts[b], charts[b + 1]
+        shape = Shape(n, order, single_root)
         if order == ARCS:
             chart, key_chart = eisner.chart_of(buffer, eisner.KINDS, n), eisner.chart_of(key_buffer, eisner.KINDS, n)
             eisner.fill_chart(arcs[b], n, single_root, chart, keys_of_arcs, key_chart)
@@ -146,7 +163,7 @@ def _begin(
             _copy_chart(key_chart, n, cells[KEYS, begin:end].reshape(KINDS, n + 1, n + 1))
         else:
             fill_by_keys(
-                Shape(n, order, single_root),
+                shape,
                 arcs[b],
                 siblings[b],
                 grandparents[b],
@@ -155,6 +172,9 @@ def _begin(
                 splits,
                 keys,
             )
+        for context in range(contexts_of(shape)):
+            for j in range(n + 1):
+                cells[BEST, begin + cell(shape, span(FULL, context, j, j))] = NONE
         clear(values[pools[b] : pools[b + 1]], links[pools[b] : pools[b + 1]])
 
 
@@ -191,7 +211,7 @@ def _extend(
 ):
     """Extend the lists of items whose pool was full to ``count`` trees or to their end."""
     size = heads.shape[2]
-    stack, splits, keys = (np.empty(4 * size, np.int64), np.empty((SPLIT_LINES, size)), np.empty(size, np.int64))
+    stack, splits, keys = (np.empty(4 * size + 1, np.int64), np.empty((SPLIT_LINES, size)), np.empty(size, np.int64))
     for b in range(start, stop):
         if state[b, FULL_POOL]:
             state[b, FULL_POOL] = not _extend_item(
@@ -215,87 +235,59 @@ def _extend(
 
 @exact_kernel
 def _extend_item(
-    shape,
-    arcs,
-    siblings,
-    grandparents,
-    scores,
-    cells,
-    values,
-    links,
-    splits,
-    keys,
-    stack,
-    count,
-    state,
-    heads,
-    tree_scores,
+    shape, arcs, siblings, grandparents, scores, cells, values, links, splits, keys, stack, count, state, heads, totals
 ):
     """Extend the list of one item to ``count`` trees or to its end; return False if the pool is full."""
     if shape.words == 0:  # the empty tree, which has no derivation
-        tree_scores[0], state[MADE] = 0.0, 1
+        totals[0], state[MADE] = 0.0, 1
         return True
     sentence = ScoredSentence(shape.words, shape.order, shape.single_root, arcs, siblings, grandparents, arcs[:0])
+    top, derivation, is_found, needed = cell(shape, whole(shape)), state[LAST], False, DONE
+    if cells[BEST, top] == UNKNOWN:
+        needed = whole(shape)
+    stack[DEPTH], stack[1] = 1 if state[MADE] > 0 else 0, state[LAST]
     while state[MADE] < count:
-        made, derivation = state[MADE], UNKNOWN
-        if made > 0:
-            find_next(
-                state[LAST], shape, arcs, siblings, grandparents, scores, cells, values, links, splits, keys, stack
-            )
-            derivation = links[state[LAST], NEXT]
-        elif has_room(shape.words, links):
-            top = whole(shape)
-            if cells[BEST, cell(shape, top)] == UNKNOWN:
-                cells[BEST, cell(shape, top)] = begin_list(
-                    top, shape, arcs, siblings, grandparents, scores, cells, values, links, splits, keys
-                )
-            derivation = cells[BEST, cell(shape, top)]
-        if derivation == NONE:
-            return True
-        if derivation == UNKNOWN or not _write_heads(
-            derivation,
-            shape,
-            arcs,
-            siblings,
-            grandparents,
-            scores,
-            cells,
-            values,
-            links,
-            splits,
-            keys,
-            stack,
-            heads[made],
-        ):
+        if needed >= 0 and has_room(shape.words, links):
+            kind, context, h, m = parts_of_span(needed)
+            where = splits_of(shape, needed)
+            score_splits(shape.order, arcs, siblings, grandparents, kind, context, h, m, where, scores, splits)
+            add_split_keys(shape, needed, where, cells, keys)
+            cells[BEST, cell(shape, needed)] = add_best(needed, where.begin, where.end, splits, keys, values, links)
+        elif needed != DONE:
             return False
-        tree_scores[made] = score_of_tree(sentence, heads[made])
-        state[LAST] = derivation
-        state[MADE] += 1
+        if is_found:
+            needed = _write_heads(shape, cells, links, stack, heads[state[MADE]])
+        else:
+            needed = find_next(shape, cells, values, links, stack)
+        if needed == DONE and is_found:
+            totals[state[MADE]] = score_of_tree(sentence, heads[state[MADE]])
+            state[MADE], state[LAST] = state[MADE] + 1, derivation
+            is_found, stack[DEPTH], stack[1] = False, 1, derivation
+        elif needed == DONE:
+            derivation = links[state[LAST], NEXT] if state[MADE] > 0 else cells[BEST, top]
+            if derivation == NONE:
+                return True
+            is_found, stack[DEPTH], stack[1] = True, 1, derivation
     return True
 
 
 @exact_kernel
-def _write_heads(
-    derivation, shape, arcs, siblings, grandparents, scores, cells, values, links, splits, keys, stack, heads
-):
-    """Write the heads of a tree; return False if the pool is full, and then call it again with a larger one."""
-    stack[0], depth = derivation, 1
-    while depth > 0 and has_room(shape.words, links):
-        depth -= 1
+def _write_heads(shape, cells, links, stack, heads):
+    """Write the heads of the tree whose derivation is on a stack; return ``DONE``, or as ``find_next``."""
+    needed = DONE
+    while stack[DEPTH] > 0 and needed == DONE:
+        depth = stack[DEPTH]
         derivation = stack[depth]
-        number, k = links[derivation, SPAN], links[derivation, SPLIT]
-        head, dependent = arc_of(shape, number, k)
-        if dependent > 0:
-            heads[dependent] = head
-        for which in (FIRST, SECOND):
-            if links[derivation, which] == UNKNOWN:
-                half = half_of(shape, number, k, which)
-                here = cell(shape, half)
-                if cells[BEST, here] == UNKNOWN:
-                    cells[BEST, here] = begin_list(
-                        half, shape, arcs, siblings, grandparents, scores, cells, values, links, splits, keys
-                    )
-                links[derivation, which] = cells[BEST, here]
-            stack[depth] = links[derivation, which]
-            depth += stack[depth] != NONE
-    return depth == 0
+        if links[derivation, FIRST] == UNKNOWN or links[derivation, SECOND] == UNKNOWN:
+            needed = look_up_halves(derivation, shape, cells, links)
+        if needed == DONE:
+            head, dependent = arc_of(shape, links[derivation, SPAN], links[derivation, SPLIT])
+            if dependent > 0:
+                heads[dependent] = head
+            depth -= 1
+            for which in (FIRST, SECOND):
+                if links[derivation, which] != NONE:
+                    depth += 1
+                    stack[depth] = links[derivation, which]
+            stack[DEPTH] = depth
+    return needed

@@ -141,9 +141,10 @@ def sample_distinct_trees(
     if known is not None:
         rows[:, : known.shape[1], :width] = known[:, :count]
     labels, nothing = np.empty((batch, 1, 1, 0)) if label_logs is None else label_logs, np.empty((batch, 0, 0, 0))
-    parts = (*(part.astype(np.float64) for part in others), nothing, nothing)[:2]
-    salted = seeds ^ TREE_SALT
-    items = Items(scores, *parts, ARCS + len(others), labels, single_root, projective, log_z, order, salted)
+    of_siblings, of_grandparents = (*(part.astype(np.float64) for part in others), nothing, nothing)[:2]
+    parts, seeds_of_trees = ARCS + len(others), seeds ^ TREE_SALT
+    options = single_root, projective, log_z, order, seeds_of_trees
+    items = Items(scores, of_siblings, of_grandparents, parts, labels, *options)
     log_probs, left = (np.full((batch, count), -np.inf) for _ in range(2))
     drawn = Drawn(rows, log_probs, left)
     run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, items, drawn, threads=threads)
