@@ -18,7 +18,7 @@ from support.reports.markdown import Opening, report
 
 from treeparse.data import load_treebank
 from treeparse.kernels.best import siblings as projective
-from treeparse.kernels.best.climbing import climb, new_climbing_tables, score_of_heads
+from treeparse.kernels.best.climbing import climb, new_climbing_memory, score_of_heads
 from treeparse.kernels.best.nonprojective_siblings import best_trees_with_bounds
 from treeparse.model import Parser
 from treeparse.sentence import Sentence
@@ -52,18 +52,18 @@ def search(arcs: torch.Tensor, siblings: torch.Tensor) -> Searched:
     """Search one sentence, ``(1, n+1, n+1)`` and ``(1, n+1, n+1, n+1)``."""
     scores, parts = arcs.double().contiguous().numpy(), siblings.contiguous().numpy()
     n = scores.shape[1] - 1
-    lengths, tables = np.array([n]), new_climbing_tables(n + 1)
+    lengths, memory = np.array([n]), new_climbing_memory(n + 1)
     _, _, _, at_root, _ = best_trees_with_bounds(scores, parts, lengths, single_root=True, limit=1)
     _, best, _, certified, branches = best_trees_with_bounds(scores, parts, lengths, single_root=True, limit=LIMIT)
     start = projective.best_trees(scores, parts, lengths, single_root=True)[0]
     climbed, rounding = start.copy(), 1e-9 * (1 + abs(best[0]))
-    reached = climb(scores[0], parts[0], n, True, climbed, tables)
+    reached = climb(scores[0], parts[0], n, True, climbed, *memory)
     seconds, climbing = [], []
     for _ in range(REPEATS):
         begin = time.perf_counter()
         best_trees_with_bounds(scores, parts, lengths, single_root=True, limit=LIMIT)
         middle = time.perf_counter()
-        climb(scores[0], parts[0], n, True, start.copy(), tables)
+        climb(scores[0], parts[0], n, True, start.copy(), *memory)
         climbing.append(time.perf_counter() - middle)
         seconds.append(middle - begin)
     is_best = score_of_heads(scores[0], parts[0], start, n) >= best[0] - rounding

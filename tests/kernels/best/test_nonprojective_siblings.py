@@ -7,7 +7,7 @@ from helpers.second_order import columns_of, siblings_of
 from numpy.typing import NDArray
 
 from treeparse.kernels.best import arborescence
-from treeparse.kernels.best.climbing import climb, new_climbing_tables, step
+from treeparse.kernels.best.climbing import climb, new_climbing_memory, step
 from treeparse.kernels.best.nonprojective_siblings import best_trees_with_bounds
 
 BATCH = 12
@@ -70,12 +70,12 @@ def test_longer_sentences_under_scores_that_need_branches(single_root: bool) -> 
         arcs, siblings, lengths, single_root=single_root, limit=None
     )
     assert certified.all() and branches.max() > 1 and (bounds <= scores + 1e-9).all()
-    tables, generator = new_climbing_tables(13), np.random.default_rng(1)
+    memory, generator = new_climbing_memory(13), np.random.default_rng(1)
     for item, n in enumerate(lengths):
         for _ in range(40):
             noisy = arcs[item : item + 1] + generator.gumbel(size=(1, 13, 13))
             tree = arborescence.best_trees(noisy, lengths[item : item + 1], single_root=single_root)[0]
-            assert climb(arcs[item], siblings[item], n, single_root, tree, tables) <= scores[item] + 1e-9
+            assert climb(arcs[item], siblings[item], n, single_root, tree, *memory) <= scores[item] + 1e-9
     alone = best_trees_with_bounds(
         arcs[7:8], siblings.astype(np.float32), lengths[7:8], single_root=single_root, limit=None, items=np.array([7])
     )
@@ -97,7 +97,7 @@ def test_without_scores_of_siblings(single_root: bool) -> None:
 def test_every_step_of_climbing_keeps_a_tree_and_raises_its_score(single_root: bool, forbidden: float) -> None:
     """It is the best of all trees that differ in one head or, with a single root, in the root word and its new head."""
     words, steps = 5, 0
-    trees, tables = all_trees(words, single_root), new_climbing_tables(words + 1)
+    trees, memory = all_trees(words, single_root), new_climbing_memory(words + 1)
     for seed in range(4):
         arcs, siblings = random_parts(words, seed, forbidden=forbidden)
         for item in range(BATCH):
@@ -106,7 +106,7 @@ def test_every_step_of_climbing_keeps_a_tree_and_raises_its_score(single_root: b
             while True:
                 before = heads[1:].copy()
                 here = totals[(trees == before).all(1)].item()
-                gain = step(arcs[item], siblings[item], words, single_root, heads, tables)
+                gain = step(arcs[item], siblings[item], words, single_root, heads, *memory)
                 best = totals[[is_neighbour(before, tree, single_root) for tree in trees]].max(initial=-np.inf)
                 assert gain == pytest.approx(max(best - here, 0.0), abs=1e-12)
                 if gain == 0:

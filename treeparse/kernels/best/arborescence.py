@@ -15,12 +15,10 @@ from treeparse.kernels.best.contraction import (
     choose_word_head,
     contract,
     expand,
-    load_arcs,
-    new_tables,
+    new_memory,
 )
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.ties import arc_keys
 
 
 def best_trees(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> IntArray:
@@ -82,71 +80,56 @@ def _is_tree(heads, n, single_root, visited):
 
 @exact_kernel
 def _best_trees(start, stop, lengths, scores, single_root, heads):
-    size = scores.shape[1]
-    tables, keys = new_tables(size), np.empty((0, 0), np.int64)
-    arcs, owner = np.empty((size, size)), np.empty(size, np.int64)
+    weights, nodes = new_memory(scores.shape[1])
     for b in range(start, stop):
-        if find_best_tree(scores[b], lengths[b], single_root, keys, tables, arcs, owner, heads[b]) == TIED:
-            keys = np.ascontiguousarray(arc_keys(size).T)
-            find_best_tree(scores[b], lengths[b], single_root, keys, tables, arcs, owner, heads[b])
+        find_best_tree(scores[b], lengths[b], single_root, weights, nodes, heads[b])
 
 
 @exact_kernel
-def find_best_tree(scores, n, single_root, keys, tables, arcs, owner, heads):
-    """Write the heads of the best tree, -1 if there is none; return 0 in this case, else a positive number.
+def find_best_tree(scores, n, single_root, weights, nodes, heads):
+    """Write the heads of the best tree, -1 if there is none; return whether there is one.
 
-    Where scores tie, the result is TIED without ``keys[dependent, head]``, which may be empty until then. ``tables``,
-    ``arcs`` and ``owner`` are working memory.
+    ``weights`` and ``nodes`` are working memory (``contraction.new_memory``).
     """
-    value, head, visited = tables.weights[VALUE], tables.nodes[HEAD], tables.nodes[STATUS]
-    tied = _best_word_heads(scores, n, value, head)
-    if not tied and _take_best_heads(scores, n, single_root, value, head, visited, heads):
-        return 1
+    keyed = find_word_heads(scores, n, weights[VALUE], nodes[HEAD])
+    is_clear = not keyed and _take_best_heads(scores, n, weights, nodes, heads)
+    if is_clear and _is_tree(heads, n, single_root, nodes[STATUS]):
+        return True
     # Ignored entries of the diagonal are arcs inside a node, which are never read.
-    count = TIED if tied else contract(scores.T, None, n, single_root, tables)
-    if count == TIED:
-        if len(keys) == 0:
-            return TIED
-        load_arcs(scores, n, arcs)
-        for j in range(1, n + 1):
-            choose_word_head(arcs, keys, j, n, tables)
-        count = contract(arcs, keys, n, single_root, tables)
+    arcs, count = scores.T, TIED
+    while count == TIED:
+        for j in range(1, n + 1 if keyed else 1):
+            choose_word_head(arcs, keyed, j, n, weights, nodes)
+        count = contract(arcs, keyed, n, single_root, weights, nodes)
+        keyed = True
     if count:
-        expand(count, tables.nodes, heads, owner)
+        expand(count, nodes, heads)
     else:
         heads.fill(-1)
-    return count
+    return count > 0
 
 
 @exact_kernel
-def _best_word_heads(scores, n, value, head):
+def find_word_heads(scores, n, value, head):
     """Fill every word's best head among the other words, 0 and -inf if no arc is left; return whether scores tie."""
-    value[: n + 1] = -np.inf
-    head[: n + 1] = 0
     tied = False
+    for j in range(n + 1):
+        value[j], head[j] = -np.inf, 0
     for i in range(1, n + 1):
-        tied |= offer_head(scores[i], i, 1, i, value, head)
-        tied |= offer_head(scores[i], i, i + 1, n + 1, value, head)
+        for j in range(1, n + 1):
+            score, best = scores[i, j], value[j]
+            tied |= (score == best) & (score > -np.inf) & (i != j)
+            better = (score > best) & (i != j)
+            value[j] = score if better else best
+            head[j] = i if better else head[j]
     return tied
 
 
 @exact_kernel
-def offer_head(scores, i, first, last, value, head):
-    """Let words from ``first`` up to ``last`` hang from word i if that is better; return whether there was a tie."""
-    tied = False
-    for j in range(first, last):
-        tied |= (scores[j] == value[j]) & (scores[j] > -np.inf)
-        better = scores[j] > value[j]
-        value[j] = scores[j] if better else value[j]
-        head[j] = i if better else head[j]
-    return tied
-
-
-@exact_kernel
-def _take_best_heads(scores, n, single_root, value, head, visited, heads):
-    """Give every word its best head, node 0 included; return whether that is a tree."""
+def _take_best_heads(scores, n, weights, nodes, heads):
+    """Give every word its best head, node 0 included; return whether there is a single best one."""
+    is_clear = True
     for j in range(1, n + 1):
-        if scores[0, j] == value[j]:  # a tie, or -inf both
-            return False
-        heads[j] = 0 if scores[0, j] > value[j] else head[j]
-    return _is_tree(heads, n, single_root, visited)
+        is_clear &= scores[0, j] != weights[VALUE, j]  # a tie, or -inf both
+        heads[j] = 0 if scores[0, j] > weights[VALUE, j] else nodes[HEAD, j]
+    return is_clear

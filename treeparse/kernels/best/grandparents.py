@@ -1,38 +1,21 @@
 """Best projective trees with scores of siblings and of grandparents, in O(n^4) ([Lec]; Koo and Collins 2010).
 
-The recurrences are those of ``treeparse.kernels.sums.grandparents``, with maxima of summed scores in the place of sums
-of products, and rows of contexts as there. The chart is that of ``spans``.
+A span's score is the best one of its splits (``treeparse.kernels.spans``). The chart is ``(3, n+1, n+1, contexts)``
+[kind, head, last], and loops run along whole rows of contexts. A span from i to j has the contexts before i and after
+j; nothing reads what is between.
 """
-
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeparse.kernels import ties
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.best.spans import fill_by_keys, read_tree
+from treeparse.kernels.best.spans import SPLIT_LINES, Shape, find_best_tree
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.copies import copy_short
-from treeparse.kernels.rows import fill_row, over_rows
-from treeparse.kernels.spans import (
-    ARC,
-    FULL,
-    GRANDPARENTS,
-    MID,
-    AllowedArcs,
-    ScoredSentence,
-    cells_of,
-    contexts_width,
-    find_allowed,
-    is_used,
-    new_allowed,
-    packed_size,
-    place_of,
-    row_of,
-)
-from treeparse.kernels.stacks import over_stacks
+from treeparse.kernels.spans import ARC, FULL, GRANDPARENTS, KINDS, MID, contexts_width
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.vectors import LANES
+
+TOGETHER = 4  # splits of a span, of which each has a row; more rows than eight are not vectorised
+# Of an arc's splits: the scores of MID, of the sibling, and of the span FULL below.
+BETWEEN, SIBLING, BELOW = range(3)
 
 
 def best_trees(
@@ -60,137 +43,129 @@ def best_trees(
 @exact_kernel
 def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, single_root, heads):
     size = arcs.shape[1]
-    stack, arc_keys = np.empty(4 * size, np.int64), np.empty((0, 0), np.int64)
-    packed, row = np.empty(packed_size(size - 1)), np.empty(contexts_width(size))
-    memory = _Memory(packed, row, np.empty(3 * size), new_allowed(size - 1))
-    chart = np.empty(0)
+    stack, memory, row = (
+        np.empty(4 * size, np.int64),
+        np.empty(KINDS * size * size * contexts_width(size - 1)),
+        np.empty(contexts_width(size - 1)),
+    )
+    splits = np.empty((SPLIT_LINES, size + 1)), np.empty(size + 1, np.int64)
+    numbers, dependents = np.empty((3, size + TOGETHER)), np.empty(size + TOGETHER, np.int64)
     for b in range(start, stop):
-        others = siblings[items[b]], grandparents[items[b]]
-        sentence = ScoredSentence(lengths[b], GRANDPARENTS, single_root, arcs[b], *others, arcs[b, :0])
-        cells = cells_of(sentence)
-        if cells > len(chart):
-            chart = np.empty(cells)
-        if not _fill(sentence, chart, memory) or read_tree(sentence, arc_keys, chart, None, stack, heads[b]):
-            continue
-        if len(arc_keys) == 0:
-            arc_keys = ties.arc_keys(size)
-        keys = np.empty(cells, np.int64)
-        fill_by_keys(sentence, arc_keys, chart[:cells], keys)
-        read_tree(sentence, arc_keys, chart[:cells], keys, stack, heads[b])
+        n, item = lengths[b], items[b]
+        width = contexts_width(n)
+        scores = memory[: KINDS * (n + 1) * (n + 1) * width]
+        chart = scores.reshape(KINDS, n + 1, n + 1, width)
+        _fill(arcs[b], siblings[item], grandparents[item], n, single_root, chart, row[:width], numbers, dependents)
+        if chart[FULL, 0, n, 0] > -np.inf:
+            shape = Shape(n, GRANDPARENTS, single_root)
+            find_best_tree(shape, arcs[b], siblings[item], grandparents[item], scores, stack, *splits, heads[b])
 
 
-class _Memory(NamedTuple):
-    """Working memory."""
-
-    siblings: FloatArray  # the scores of siblings, packed as in ``spans``
-    row: FloatArray  # of contexts
-    splits: FloatArray  # (3, n+1) of an arc's splits: the scores of MID, of siblings, and of the span FULL below
-    allowed: AllowedArcs
-
-
-@over_rows(2, 1)
-def _raise_row(builder: Any, best: Any, row: Any, numbers: Any, inside: Any) -> Any:
-    """``_raise_row(best, at, row, row_at, number, count)``: raise a row to another one plus a number."""
-    return (_larger(builder, best, builder.fadd(row, numbers)),)
-
-
-@over_rows(2, 1)
-def _add_to_row(builder: Any, row: Any, added: Any, numbers: Any, inside: Any) -> Any:
-    """``_add_to_row(row, at, added, added_at, number, count)``: add a number, and then another row, to a row."""
-    return (builder.fadd(added, builder.fadd(numbers, row)),)
-
-
-@over_stacks(2, 1, 3, picked=True)
-def _raise_to_splits(builder: Any, arcs: Any, fulls: Any, shorter: Any, mids: Any, siblings: Any, below: Any) -> Any:
-    """Raise ARC and FULL to the best split; the scores of the arc and of its grandparents are added to ARC later."""
-    arcs = _larger(builder, arcs, builder.fadd(builder.fadd(shorter, mids), siblings))
-    return arcs, _larger(builder, fulls, builder.fadd(shorter, below))
-
-
-@over_stacks(1, 2)
-def _raise_to_sums(builder: Any, best: Any, x: Any, y: Any) -> Any:
-    return (_larger(builder, best, builder.fadd(x, y)),)
-
-
-def _larger(builder: Any, best: Any, scores: Any) -> Any:
-    return builder.select(builder.fcmp_ordered(">", scores, best), scores, best)
-
-
+# Functions that call others count references to their arrays; those that are called for every span call none.
 @exact_kernel
-def _fill(sentence, chart, memory):
-    """Fill the chart; return whether there is a tree."""
-    n, width = sentence.words, contexts_width(sentence.words)
-    allowed = memory.allowed
-    find_allowed(sentence.arcs, n, allowed)
-    _load(sentence, chart, memory.siblings)
+def _fill(arcs, siblings, grandparents, n, single_root, chart, row, numbers, dependents):
+    """Fill the chart."""
     for j in range(n + 1):
-        fill_row(chart, row_of(n, FULL, j, j), 0.0, width)
-    for count in range(1, n + 1):
-        for i in range(n + 1 - count):
-            j = i + count
-            _fill_arc(sentence, i, j, i == 0 and sentence.single_root, chart, memory)
+        for c in range(chart.shape[3]):
+            chart[FULL, j, j, c], chart[ARC, j, j, c] = 0.0, -np.inf  # this ARC is no span
+        for i in range(j - 1, -1, -1):
             if i > 0:
-                _fill_arc(sentence, j, i, False, chart, memory)
-                mid, left, right = row_of(n, MID, i, j), row_of(n, FULL, i, i), row_of(n, FULL, j, i + 1)
-                fill_row(chart, mid, -np.inf, width)
-                heads = allowed.heads[i] & allowed.heads[j]
-                for at in range(0, width if heads != 0 else 0, LANES):
-                    if is_used(heads, at, i, j):
-                        _raise_to_sums(chart, mid + at, chart, left + at, width, chart, right + at, width, count)
-    return chart[row_of(n, FULL, 0, n)] > -np.inf
+                _fill_mid(i, j, chart)
+            for h, m in ((j, i), (i, j)):
+                if m == 0:
+                    continue
+                if h == 0 and single_root:
+                    _fill_only(arcs, siblings, m, n, chart)
+                    continue
+                count = _list_splits(arcs, siblings, h, m, i, j, chart, numbers, dependents)
+                _raise_to_splits(h, m, count, chart, row, numbers, dependents)
+                _add_arc(arcs, grandparents, h, m, i, j, n, chart, row)
 
 
 @exact_kernel
-def _load(sentence, chart, siblings):
-    """Pack the scores of siblings, and fill those of grandparents into the spans ARC, in the order of their memory.
-
-    Nodes that cannot be the head of an arc's head have -inf.
-    """
-    n, nodes = sentence.words, sentence.siblings.shape[1]
-    for h in range(n + 1):
-        for m in range(1, n + 1):
-            if m == h:
-                continue
-            source, arc, (at, first, count) = (h * nodes + m) * nodes, row_of(n, ARC, h, m), place_of(n, h, m)
-            fill_row(chart, arc, -np.inf, contexts_width(n))
-            if not sentence.arcs[h, m] > -np.inf:
-                continue
-            copy_short(siblings, at, sentence.siblings, source + first, count)
-            if h == 0:
-                chart[arc] = 0.0
-                continue
-            i, j = min(h, m), max(h, m)
-            copy_short(chart, arc, sentence.grandparents, source, i)
-            copy_short(chart, arc + j + 1, sentence.grandparents, source + j + 1, n - j)
+def _fill_mid(i, j, chart):
+    """Fill the span MID from i to j."""
+    for c in range(chart.shape[3]):
+        chart[MID, i, j, c] = -np.inf
+    for k in range(i, j, 2):
+        other = min(k + 1, j - 1)
+        for c in range(chart.shape[3]):
+            best = chart[MID, i, j, c]
+            score = chart[FULL, i, k, c] + chart[FULL, j, k + 1, c]
+            best = score if score > best else best
+            score = chart[FULL, i, other, c] + chart[FULL, j, other + 1, c]
+            chart[MID, i, j, c] = score if score > best else best
 
 
 @exact_kernel
-def _fill_arc(sentence, h, m, only_one, chart, memory):
-    """Fill the spans ARC and FULL of head h up to m; with ``only_one`` h has no second dependent."""
-    n, width, size, allowed = sentence.words, contexts_width(sentence.words), len(sentence.arcs), memory.allowed
-    i, j, (at, first, _) = min(h, m), max(h, m), place_of(n, h, m)
-    arc, full, inner = row_of(n, ARC, h, m), row_of(n, FULL, h, m), row_of(n, FULL, m, h + 1 if h < m else h - 1) + h
-    is_arc, is_full = sentence.arcs[h, m] > -np.inf, False
-    fill_row(memory.row, 0, chart[inner] + memory.siblings[at + h - first] if is_arc else -np.inf, width)
-    fill_row(chart, full, -np.inf, width)
-    if not only_one:
-        dependents, start, heads = allowed.dependents[h], allowed.before[h, i + 1], allowed.heads[h]
-        count, siblings, below = allowed.before[h, j] - start, size, 2 * size
-        for index in range(count):
-            k = dependents[start + index]
-            memory.splits[index] = chart[row_of(n, MID, min(k, m), max(k, m)) + h] if is_arc else -np.inf
-            memory.splits[siblings + index] = memory.siblings[at + k - first]
-            memory.splits[below + index] = chart[row_of(n, FULL, k, m) + h]
-            is_full = is_full or memory.splits[below + index] > -np.inf
-        numbers = memory.splits, 0, memory.splits, siblings, memory.splits, below
-        shorter = row_of(n, ARC, h, 0)
-        for lane in range(0, width if count > 0 and (is_arc or is_full) else 0, LANES):
-            if is_used(heads, lane, i, j):
-                best = memory.row, lane, chart, full + lane
-                _raise_to_splits(*best, chart, shorter + lane, width, dependents, start, *numbers, count)
-    elif m == n:
+def _fill_only(arcs, siblings, m, n, chart):
+    """Fill the spans ARC and FULL of node 0 up to m, where it has one dependent."""
+    best = chart[FULL, m, 1, 0] + siblings[0, m, 0] + arcs[0, m] if arcs[0, m] > -np.inf else -np.inf
+    chart[ARC, 0, m, 0], chart[FULL, 0, m, 0] = best, -np.inf
+    if m == n:
         for k in range(1, n):
-            _raise_row(chart, full, chart, row_of(n, ARC, 0, k), chart[row_of(n, FULL, k, n)], 1)
-    _add_to_row(chart, arc, memory.row, 0, sentence.arcs[h, m], width)
-    if not only_one or m == n:
-        _raise_row(chart, full, chart, arc, 0.0, width)
+            score = chart[ARC, 0, k, 0] + chart[FULL, k, n, 0]
+            best = score if score > best else best
+        chart[FULL, 0, n, 0] = best
+
+
+@exact_kernel
+def _list_splits(arcs, siblings, h, m, i, j, chart, numbers, dependents):
+    """List the nodes between whose arcs from h are possible, and what their splits add to rows of ARC; return how many.
+
+    The list is filled up to a multiple of ``TOGETHER``, and ends with the score of the split without a node.
+    """
+    count, is_arc = 0, arcs[h, m] > -np.inf
+    for k in range(i + 1, j):
+        mid, sibling = chart[MID, min(k, m), max(k, m), h], siblings[h, m, k]
+        dependents[count] = k
+        numbers[BETWEEN, count] = mid if is_arc else -np.inf
+        numbers[SIBLING, count] = sibling if is_arc else 0.0
+        numbers[BELOW, count] = chart[FULL, k, m, h]
+        count += arcs[h, k] > -np.inf
+    inner, sibling = chart[FULL, m, h + 1 if h < m else h - 1, h], siblings[h, m, h]
+    for index in range(count, count + TOGETHER):
+        dependents[index] = h
+        numbers[BETWEEN, index], numbers[SIBLING, index], numbers[BELOW, index] = -np.inf, 0.0, -np.inf
+    count = (count + TOGETHER - 1) // TOGETHER * TOGETHER
+    numbers[BETWEEN, count] = inner + sibling if is_arc else -np.inf
+    return count
+
+
+@exact_kernel
+def _raise_to_splits(h, m, count, chart, row, numbers, dependents):
+    """Fill a row of ARC and FULL by the best split; the arc and its grandparents are added to it later."""
+    for c in range(len(row)):
+        row[c], chart[FULL, h, m, c] = numbers[0, count], -np.inf
+    for at in range(0, count, TOGETHER):
+        k0, k1, k2, k3 = dependents[at], dependents[at + 1], dependents[at + 2], dependents[at + 3]
+        m0, m1, m2, m3 = numbers[0, at], numbers[0, at + 1], numbers[0, at + 2], numbers[0, at + 3]
+        s0, s1, s2, s3 = numbers[1, at], numbers[1, at + 1], numbers[1, at + 2], numbers[1, at + 3]
+        f0, f1, f2, f3 = numbers[2, at], numbers[2, at + 1], numbers[2, at + 2], numbers[2, at + 3]
+        for c in range(len(row)):
+            a0, a1, a2, a3 = chart[ARC, h, k0, c], chart[ARC, h, k1, c], chart[ARC, h, k2, c], chart[ARC, h, k3, c]
+            x, y, z, w = a0 + m0 + s0, a1 + m1 + s1, a2 + m2 + s2, a3 + m3 + s3
+            x, z, best = x if x > y else y, z if z > w else w, row[c]
+            x = x if x > z else z
+            row[c] = x if x > best else best
+            x, y, z, w = a0 + f0, a1 + f1, a2 + f2, a3 + f3
+            x, z, best = x if x > y else y, z if z > w else w, chart[FULL, h, m, c]
+            x = x if x > z else z
+            chart[FULL, h, m, c] = x if x > best else best
+
+
+@exact_kernel
+def _add_arc(arcs, grandparents, h, m, i, j, n, chart, row):
+    """Complete the spans ARC and FULL by the scores of the arc and its grandparents."""
+    arc = arcs[h, m]
+    for c in range(i if h > 0 else 0):
+        chart[ARC, h, m, c] = row[c] + (arc + grandparents[h, m, c])
+    for c in range(i, len(row)):
+        chart[ARC, h, m, c] = -np.inf
+    for c in range(j + 1, n + 1 if h > 0 else 0):
+        chart[ARC, h, m, c] = row[c] + (arc + grandparents[h, m, c])
+    chart[ARC, h, m, 0] = row[0] + arc if h == 0 else chart[ARC, h, m, 0]
+    for c in range(len(row)):
+        best, score = chart[FULL, h, m, c], chart[ARC, h, m, c] if arc > -np.inf else -np.inf
+        chart[ARC, h, m, c] = score
+        chart[FULL, h, m, c] = score if score > best else best

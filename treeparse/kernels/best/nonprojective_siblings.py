@@ -4,12 +4,12 @@ The problem is NP-hard. A tree's score is at most
 
     bound(u) = the best tree under arcs / 2 + u, plus the best dependents of every head under arcs / 2 - u and siblings
 
-for every ``u[head, dependent]`` (Koo et al. 2010): ``arborescence`` and ``head_automata`` find either part. Where both
-choose the same arcs, that tree is the best one. ``u`` moves against the arcs on which they disagree, until the bound
-meets the best score found or ROUNDS are over. A step is as long as it takes to bring the bound down to that score, were
-the bound linear, times STRETCH, which is below 2 (Polyak 1969); shorter, where the bound does not fall. Then the arc
-that was chosen in about half of the cases is forbidden in one branch and forced in another, and the branch of the
-highest bound comes next. Most sentences of trained parsers need no branch.
+for every ``u[head, dependent]`` (Koo et al. 2010): ``arborescence`` finds the first part, ``_choose_dependents`` the
+second one. Where both choose the same arcs, that tree is the best one. ``u`` moves against the arcs on which they
+disagree, until the bound meets the best score found or ROUNDS are over. A step is as long as it takes to bring the
+bound down to that score, were the bound linear, times STRETCH, which is below 2 (Polyak 1969); shorter, where the bound
+does not fall. Then the arc that was chosen in about half of the cases is forbidden in one branch and forced in another,
+and the branch of the highest bound comes next. Most sentences of trained parsers need no branch.
 
 Trees are found by ``climbing`` from the best projective tree, and from the trees of the rounds.
 """
@@ -21,13 +21,11 @@ import numpy as np
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.best import siblings as projective
 from treeparse.kernels.best.arborescence import find_best_tree
-from treeparse.kernels.best.climbing import ClimbingTables, climb, new_climbing_tables, score_of_heads
-from treeparse.kernels.best.contraction import Tables, new_tables
-from treeparse.kernels.best.head_automata import choose_dependents
+from treeparse.kernels.best.climbing import climb, new_climbing_memory, score_of_heads
+from treeparse.kernels.best.contraction import new_memory
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.heap import pop, push
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.ties import arc_keys
 
 ROUNDS = 200  # of a branch
 CLIMBED = 4  # the trees of every so manieth round are climbed
@@ -43,19 +41,19 @@ class Search(NamedTuple):
 
     halves: FloatArray  # (n+1, n+1) arcs / 2 + u, of trees
     others: FloatArray  # (n+1, n+1) arcs / 2 - u, of dependents
-    chosen: np.ndarray  # (n+1, n+1) bool [head, dependent]
-    values: FloatArray  # (n+1,) the score of every head's dependents
-    is_stale: np.ndarray  # (n+1,) bool: heads whose dependents must be chosen again
+    chosen: IntArray  # (n+1, n+1) [head, dependent]
     uses: IntArray  # (n+1, n+1) how often either part chose an arc: twice a round if both do
-    tree: IntArray  # (n+1,)
-    climbed: IntArray  # (n+1,)
-    best: FloatArray  # (n+1,)
-    previous: IntArray  # (n+1,)
-    keys: IntArray  # (n+1, n+1) [dependent, head]
-    weights: FloatArray  # (n+1, n+1)
-    owner: IntArray  # (n+1,)
-    tables: Tables
-    climbing: ClimbingTables
+    # The score of every head's dependents (n+1,); heads whose dependents must be chosen again; a tree; another.
+    values: FloatArray
+    is_stale: IntArray
+    tree: IntArray
+    climbed: IntArray
+    best: FloatArray  # (n+1,) as the next one, for ``_choose_dependents``
+    previous: IntArray
+    weights: FloatArray  # as the next one, of ``contraction``
+    nodes: IntArray
+    gains: FloatArray  # as the next one, of ``climbing``
+    lists: IntArray
 
 
 def best_trees_with_bounds(
@@ -102,7 +100,7 @@ def _search(
             continue
         score = -np.inf
         if heads[b, 1] >= 0:
-            score = climb(arcs[b], parts, n, single_root, heads[b], search.climbing)
+            score = climb(arcs[b], parts, n, single_root, heads[b], search.gains, search.lists)
         result = _branch_and_bound(arcs[b], parts, n, single_root, limit, score, heads[b], search)
         scores[b], bounds[b], branches[b] = result
         certified[b] = bounds[b] <= scores[b] + _tolerance(arcs[b], parts, n)
@@ -111,23 +109,13 @@ def _search(
 @exact_kernel
 def _new_search(size):
     """Return working memory for sentences of up to ``size`` nodes, the root included."""
-    shape = size, size
+    halves, others = np.empty((size, size)), np.empty((size, size))
+    chosen, uses = np.empty((size, size), np.int64), np.empty((size, size), np.int64)
+    values, is_stale, tree = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
+    climbed, best, previous = np.empty(size, np.int64), np.empty(size), np.empty(size, np.int64)
+    (weights, nodes), (gains, lists) = new_memory(size), new_climbing_memory(size)
     return Search(
-        np.empty(shape),
-        np.empty(shape),
-        np.empty(shape, np.bool_),
-        np.empty(size),
-        np.empty(size, np.bool_),
-        np.empty(shape, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size, np.int64),
-        np.empty(size),
-        np.empty(size, np.int64),
-        np.ascontiguousarray(arc_keys(size).T),
-        np.empty(shape),
-        np.empty(size, np.int64),
-        new_tables(size),
-        new_climbing_tables(size),
+        halves, others, chosen, uses, values, is_stale, tree, climbed, best, previous, weights, nodes, gains, lists
     )
 
 
@@ -246,33 +234,31 @@ def _bound(arcs, siblings, n, single_root, allowed, u, score, tolerance, heads, 
 
     Less than that score plus the tolerance, a bound need not be lowered further.
     """
+    halves, others, chosen, uses, values, is_stale, tree, climbed, best, previous, weights, nodes, gains, lists = search
     lowest, waited, stretch = np.inf, 0, STRETCH
     is_decided = _is_decided(allowed, n)
-    for h in range(n + 1):
-        search.is_stale[h] = True
-        for d in range(n + 1):
-            search.uses[h, d] = 0
-            half = 0.5 * allowed[h, d]
-            search.halves[h, d] = half + u[h, d] if half > -np.inf else -np.inf
-            search.others[h, d] = half - u[h, d] if half > -np.inf else -np.inf
+    _begin_branch(n, allowed, u, halves, others, uses, is_stale)
     for turn in range(ROUNDS):
-        tree = search.tree
-        if not find_best_tree(
-            search.halves, n, single_root, search.keys, search.tables, search.weights, search.owner, tree
-        ):
+        if not find_best_tree(halves, n, single_root, weights, nodes, tree):
             return -np.inf, score
         bound = 0.0
         for d in range(1, n + 1):
-            bound += search.halves[tree[d], d]
+            bound += halves[tree[d], d]
         for h in range(n + 1):
-            if search.is_stale[h]:
-                search.values[h] = choose_dependents(
-                    search.others, siblings, h, n, single_root, search.best, search.previous, search.chosen[h]
-                )
-            bound += search.values[h]
+            if is_stale[h]:
+                values[h] = _choose_dependents(others, siblings, h, n, single_root, best, previous, chosen)
+            bound += values[h]
         if bound == -np.inf:
             return -np.inf, score
-        score = _offer(arcs, siblings, n, single_root, turn, bound, score, heads, search)
+        found, offered = score_of_heads(arcs, siblings, tree, n), tree
+        if turn % CLIMBED == 0 and found > -np.inf and found >= score - (bound - score):
+            for d in range(n + 1):
+                climbed[d] = tree[d]
+            found, offered = climb(arcs, siblings, n, single_root, climbed, gains, lists), climbed
+        if found > score:
+            for d in range(1, n + 1):
+                heads[d] = offered[d]
+            heads[0], score = -1, found
         gap = bound - score if score > -np.inf else 1.0 + abs(bound)
         waited += bound > lowest - PROGRESS * gap
         lowest = min(lowest, bound)
@@ -280,56 +266,80 @@ def _bound(arcs, siblings, n, single_root, allowed, u, score, tolerance, heads, 
             return score, score
         if lowest <= score + tolerance:
             return lowest, score
-        distance = _count_choices(n, search)
+        distance = _count_choices(n, tree, chosen, uses, is_stale)
         if distance == 0:  # the tree is the best one of the branch
             return min(lowest, score), score
         if waited > PATIENCE:
             waited, stretch = 0, SHORTENING * stretch
-        _move(n, stretch * gap / distance, u, search)
+        _move(n, stretch * gap / distance, tree, chosen, is_stale, u, halves, others)
     return lowest, score
 
 
 @exact_kernel
-def _offer(arcs, siblings, n, single_root, turn, bound, score, heads, search):
-    """Take the tree of a round if it is better than the best one, climbed now and then; return the best score."""
-    tree, climbed = search.tree, search.climbed
-    own = score_of_heads(arcs, siblings, tree, n)
-    if turn % CLIMBED == 0 and own > -np.inf and own >= score - (bound - score):
+def _begin_branch(n, allowed, u, halves, others, uses, is_stale):
+    """Fill both parts' scores of arcs."""
+    for h in range(n + 1):
+        is_stale[h] = 1
         for d in range(n + 1):
-            climbed[d] = tree[d]
-        own = climb(arcs, siblings, n, single_root, climbed, search.climbing)
-        tree = climbed
-    if own > score:
-        for d in range(1, n + 1):
-            heads[d] = tree[d]
-        heads[0] = -1
-        return own
-    return score
+            half, uses[h, d] = 0.5 * allowed[h, d], 0
+            halves[h, d] = half + u[h, d] if half > -np.inf else -np.inf
+            others[h, d] = half - u[h, d] if half > -np.inf else -np.inf
 
 
 @exact_kernel
-def _count_choices(n, search):
+def _count_choices(n, tree, chosen, uses, is_stale):
     """Count the uses of arcs; return how many arcs only the tree or only a head has."""
     count = 0
     for h in range(n + 1):
-        search.is_stale[h] = False
+        is_stale[h] = 0
         for d in range(1, n + 1):
-            in_tree = search.tree[d] == h
-            search.uses[h, d] += in_tree + search.chosen[h, d]
-            if search.chosen[h, d] != in_tree:
+            in_tree = tree[d] == h
+            uses[h, d] += in_tree + chosen[h, d]
+            if chosen[h, d] != in_tree:
                 count += 1
-                search.is_stale[h] = True
+                is_stale[h] = 1
     return count
 
 
 @exact_kernel
-def _move(n, step, u, search):
+def _move(n, step, tree, chosen, is_stale, u, halves, others):
     """Make arcs dearer where only the tree has them, cheaper where only a head has them."""
     for h in range(n + 1):
-        if search.is_stale[h]:
+        if is_stale[h]:
             for d in range(1, n + 1):
-                if search.chosen[h, d] != (search.tree[d] == h):
-                    change = step if search.chosen[h, d] else -step
+                if chosen[h, d] != (tree[d] == h):
+                    change = step if chosen[h, d] else -step
                     u[h, d] += change
-                    search.halves[h, d] += change
-                    search.others[h, d] -= change
+                    halves[h, d] += change
+                    others[h, d] -= change
+
+
+@exact_kernel
+def _choose_dependents(arcs, siblings, h, n, single_root, best, previous, chosen):
+    """Fill ``chosen[h, d]`` for all words d by whether d is one of the best dependents of h; return their score.
+
+    A head by itself chooses its dependents outwards on either side, and may have none; node 0 has one with a single
+    root, and one or more otherwise. With d the last dependent chosen, and s any node between (Koo et al. 2010, *Dual
+    decomposition for parsing with non-projective head automata*):
+
+        best(d) = arc(h, d) + the greatest of sibling(h, d, h) and best(s) + sibling(h, d, s)
+    """
+    total = 0.0
+    for d in range(n + 1):
+        chosen[h, d] = 0
+    for end, side in ((n + 1, 1), (0, -1)):
+        last, highest = h, -np.inf if h == 0 else 0.0
+        for d in range(h + side, end, side):
+            best[d], previous[d] = siblings[h, d, h], h
+            for s in range(h + side, h if h == 0 and single_root else d, side):
+                other = best[s] + siblings[h, d, s]
+                if other > best[d]:
+                    best[d], previous[d] = other, s
+            best[d] = best[d] + arcs[h, d] if arcs[h, d] > -np.inf else -np.inf
+            if best[d] > highest:
+                last, highest = d, best[d]
+        total += highest if h > 0 or side > 0 else 0.0
+        while last != h:
+            chosen[h, last] = 1
+            last = previous[last]
+    return total

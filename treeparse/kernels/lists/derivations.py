@@ -12,14 +12,11 @@ Lists are linked by ``NEXT``; a heap (a pairing heap, Fredman et al. 1986) hangs
 Row 0 of a pool is no derivation, and the derivation of a single node, which has score 0 and no successor.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.best.spans import add_scores, key_of_split, split_key, split_score
+from treeparse.kernels.best.spans import ARC_SCORE, SCORE, SIBLING
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.spans import ScoredSentence, cell, halves, splits
+from treeparse.kernels.spans import ARCS, cell, halves
 
 # Links: summed keys; span; split; derivations of the two halves; whether the first one is past its span's best; the
 # next one in the list; in the heap the first one below and the next one beside.
@@ -27,32 +24,25 @@ LINKS = 9
 KEY, SPAN, SPLIT, FIRST, SECOND, PAST_BEST, NEXT, BELOW, BESIDE = range(LINKS)
 NONE = 0
 USED = SPLIT  # of row 0: the number of rows in use
+DEPTH = 0  # of a stack, where its depth is
+DONE, NO_ROOM = -1, -2  # instead of a span
 UNKNOWN = -1  # as NEXT: not found yet; as FIRST or SECOND: the best one, not looked up yet
 
 
-class Charts(NamedTuple):
-    """The spans of one item, by cells, and its scores."""
-
-    sentence: ScoredSentence
-    scores: FloatArray  # (C,) of the best derivations
-    arc_keys: IntArray  # (n+1, n+1)
-    keys: IntArray  # (C,) that go with the scores
-    best: IntArray  # (C,) the best derivations, UNKNOWN before they are asked for
-
-
-class Pool(NamedTuple):
-    """The derivations of one item. Inner loops take its two arrays: to take one from a tuple counts references."""
-
-    values: FloatArray  # (R,) their scores
-    links: IntArray  # (R, 9)
+# Functions take, of one item, the ``Shape`` and the scores of ``best.spans``; ``scores`` (C,) of the best derivations
+# of all spans; ``cells`` (2, C), whose lines are the keys of these scores, and the best derivations or UNKNOWN; and the
+# pool: its derivations' scores ``values`` (R, 3), as those of splits, and their ``links`` (R, 9). Loops call functions
+# of few arrays, because references to the arrays of functions are counted.
+KEYS, BEST = range(2)
 
 
 @exact_kernel
-def clear(pool):
+def clear(values, links):
     """Empty the pool, apart from row 0."""
-    pool.values[NONE] = 0.0
-    pool.links[NONE] = NONE
-    pool.links[NONE, USED] = 1
+    values[NONE, SCORE] = 0.0
+    for link in range(LINKS):
+        links[NONE, link] = NONE
+    links[NONE, USED] = 1
 
 
 @exact_kernel
@@ -62,100 +52,112 @@ def has_room(n, links):
 
 
 @exact_kernel
-def find_next(derivation, charts, pool, stack):
-    """Find the successor of a derivation in its list, after all that it waits for; return False if the pool is full."""
-    links, n = pool.links, charts.sentence.words
-    if links[derivation, NEXT] != UNKNOWN:
-        return True
-    stack[0] = derivation
-    depth = 1
-    while depth > 0:
-        if not has_room(n, links):
-            return False
-        derivation = stack[depth - 1]
-        for which in (FIRST, SECOND):
-            if links[derivation, which] == UNKNOWN:
-                look_up_half(derivation, which, charts, pool)
+def find_next(shape, cells, values, links, stack):
+    """Find the successor of the derivation at the bottom of a stack in its list, after all that it waits for.
+
+    Return ``DONE``; or, to be called again afterwards, a span whose list must begin first, or ``NO_ROOM``.
+    """
+    needed = DONE
+    while stack[DEPTH] > 0 and needed == DONE:
+        depth = stack[DEPTH]
+        derivation = stack[depth]
+        if not has_room(shape.words, links):
+            needed = NO_ROOM
+        elif links[derivation, FIRST] == UNKNOWN or links[derivation, SECOND] == UNKNOWN:
+            needed = look_up_halves(derivation, shape, cells, links)
         first, second = links[derivation, FIRST], links[derivation, SECOND]
-        if links[first, NEXT] == UNKNOWN:
-            stack[depth] = first
-            depth += 1
+        if needed != DONE:
+            continue
+        if links[derivation, NEXT] != UNKNOWN:
+            stack[DEPTH] -= 1
+        elif links[first, NEXT] == UNKNOWN:
+            stack[DEPTH], stack[depth + 1] = depth + 1, first
         elif links[second, NEXT] == UNKNOWN and not links[derivation, PAST_BEST]:
-            stack[depth] = second
-            depth += 1
+            stack[DEPTH], stack[depth + 1] = depth + 1, second
         else:
-            _append_next(derivation, charts, pool)
-            depth -= 1
-    return True
+            _append_next(shape.order, derivation, values, links)
+    return needed
 
 
 @exact_kernel
-def look_up_half(derivation, which, charts, pool):
-    """Replace UNKNOWN in FIRST or SECOND by the best derivation of that half."""
-    links = pool.links
-    first, second = halves(charts.sentence, links[derivation, SPAN], links[derivation, SPLIT])
-    links[derivation, which] = best_derivation(first if which == FIRST else second, charts, pool)
+def look_up_halves(derivation, shape, cells, links):
+    """Replace UNKNOWN halves of a derivation by the best derivations; return a span whose list must begin, or DONE."""
+    needed = DONE
+    for which in (SECOND, FIRST):
+        if links[derivation, which] == UNKNOWN:
+            first, second = halves(shape, links[derivation, SPAN], links[derivation, SPLIT])
+            half = first if which == FIRST else second
+            best = cells[BEST, cell(shape, half)]
+            links[derivation, which] = best
+            needed = half if best == UNKNOWN else needed
+    return needed
 
 
 @exact_kernel
-def best_derivation(number, charts, pool):
-    """Return the first derivation in a span's list; NONE if the span is a single node or impossible."""
-    sentence, values, links = charts.sentence, pool.values, pool.links
-    here = cell(sentence, number)
-    if charts.best[here] == UNKNOWN:
-        heap = NONE
-        begin, end = splits(sentence, number)
-        for k in range(begin, end):
-            score = split_score(sentence, number, k, charts.scores)
-            if score > -np.inf:
-                key = split_key(sentence, number, k, charts.arc_keys, charts.keys)
-                heap = _meld(heap, _add(score, key, number, k, UNKNOWN, UNKNOWN, 0, values, links), values, links)
-        charts.best[here] = heap
-    return charts.best[here]
-
-
-@exact_kernel
-def _append_next(derivation, charts, pool):
+def _append_next(order, derivation, values, links):
     """Put the followers of a list's last derivation into the list's heap, and move the best one to the list."""
-    sentence, values, links = charts.sentence, pool.values, pool.links
-    number, k = links[derivation, SPAN], links[derivation, SPLIT]
-    first, second = links[derivation, FIRST], links[derivation, SECOND]
-    key_of_arc = key_of_split(sentence, number, k, charts.arc_keys)
-    heap = _meld_below(derivation, values, links)
+    heap, first, second = _meld_below(derivation, values, links), links[derivation, FIRST], links[derivation, SECOND]
     after = links[first, NEXT]
     if after != NONE:
-        score = add_scores(sentence, number, k, values[after], values[second])
-        key = links[after, KEY] + links[second, KEY] + key_of_arc
-        heap = _meld(heap, _add(score, key, number, k, after, second, 1, values, links), values, links)
+        heap = _add(heap, order, derivation, after, second, values, links)
     after = links[second, NEXT]
     if after != NONE and not links[derivation, PAST_BEST]:
-        score = add_scores(sentence, number, k, values[first], values[after])
-        key = links[first, KEY] + links[after, KEY] + key_of_arc
-        heap = _meld(heap, _add(score, key, number, k, first, after, 0, values, links), values, links)
+        heap = _add(heap, order, derivation, first, after, values, links)
     links[derivation, NEXT] = heap
 
 
 @exact_kernel
-def _add(score, key, number, k, first, second, past_best, values, links):
-    """Put a derivation into the pool."""
-    new = links[NONE, USED]
+def add_best(number, begin, end, scores, keys, values, links):
+    """Put the best derivations of all splits of a span into the pool, and into a heap; return the heap."""
+    heap = NONE
+    for k in range(begin, end):
+        if scores[SCORE, k] > -np.inf:
+            new = links[NONE, USED]
+            links[NONE, USED] += 1
+            values[new, SCORE], values[new, SIBLING] = scores[SCORE, k], scores[SIBLING, k]
+            values[new, ARC_SCORE] = scores[ARC_SCORE, k]
+            links[new, KEY], links[new, SPAN], links[new, SPLIT], links[new, PAST_BEST] = keys[k], number, k, 0
+            links[new, FIRST] = links[new, SECOND] = links[new, NEXT] = UNKNOWN
+            links[new, BELOW] = NONE
+            top = values[heap, SCORE]
+            is_best = scores[SCORE, k] > top or (scores[SCORE, k] == top and keys[k] > links[heap, KEY])
+            best, other = (new, heap) if heap == NONE or is_best else (heap, new)
+            if other != NONE:
+                links[other, BESIDE], links[best, BELOW] = links[best, BELOW], other
+            heap = best
+    return heap
+
+
+@exact_kernel
+def _add(heap, order, derivation, first, second, values, links):
+    """Put a derivation by the same split as another one, of other halves, into the pool and a heap; return the heap."""
+    new, old_first, old_second = links[NONE, USED], links[derivation, FIRST], links[derivation, SECOND]
     links[NONE, USED] += 1
-    values[new] = score
-    links[new, KEY], links[new, SPAN], links[new, SPLIT] = key, number, k
-    links[new, FIRST], links[new, SECOND], links[new, PAST_BEST] = first, second, past_best
+    score, other, sibling, arc = (
+        values[first, SCORE],
+        values[second, SCORE],
+        values[derivation, 1],
+        values[derivation, 2],
+    )
+    values[new, SCORE] = (score + arc) + other if order == ARCS else (score + other + sibling) + arc
+    values[new, SIBLING], values[new, ARC_SCORE] = sibling, arc
+    key = links[derivation, KEY] - links[old_first, KEY] - links[old_second, KEY]
+    links[new, KEY] = key + links[first, KEY] + links[second, KEY]
+    links[new, SPAN], links[new, SPLIT] = links[derivation, SPAN], links[derivation, SPLIT]
+    links[new, FIRST], links[new, SECOND], links[new, PAST_BEST] = first, second, first != old_first
     links[new, NEXT], links[new, BELOW] = UNKNOWN, NONE
-    return new
+    return _meld(heap, new, values, links)
 
 
 @exact_kernel
 def _meld(heap, other, values, links):
     """Join two heaps, each passed as its best derivation; the first one may be NONE."""
-    if heap == NONE:
-        return other
-    if values[other] > values[heap] or (values[other] == values[heap] and links[other, KEY] > links[heap, KEY]):
-        heap, other = other, heap
-    links[other, BESIDE], links[heap, BELOW] = links[heap, BELOW], other
-    return heap
+    score, top = values[other, SCORE], values[heap, SCORE]
+    is_better = heap == NONE or score > top or (score == top and links[other, KEY] > links[heap, KEY])
+    best, below = (other, heap) if is_better else (heap, other)
+    if below != NONE:
+        links[below, BESIDE], links[best, BELOW] = links[best, BELOW], below
+    return best
 
 
 @exact_kernel

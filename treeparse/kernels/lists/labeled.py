@@ -13,8 +13,6 @@ the lower first. Trees come best first, each under its best labels; the next one
 that waits. So for K labelled trees, no more than K unlabelled ones are read.
 """
 
-from typing import NamedTuple, Self
-
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
@@ -24,31 +22,13 @@ from treeparse.kernels.ties import tree_key
 
 COUNTS = 3  # of every item:
 TREES, LABELINGS, WAITING = range(COUNTS)  # trees looked at, labellings made, waiting children
-
-
-class Labelings(NamedTuple):
-    """The labelled trees so far, of all items, or of one without the first axis; K is their capacity."""
-
-    trees: IntArray  # (B, K) which tree of the list; -1 past the last labelled tree
-    ranks: IntArray  # (B, K, n+1) of every word's label
-    scores: FloatArray  # (B, K) -inf past the last labelled tree
-    keys: IntArray  # (B, K) the tree's summed arc keys
-    raised: IntArray  # (B, K) the last word whose rank is above 0, 1 if there is none
-    child_words: IntArray  # (B, K) the word that the waiting child raises
-    child_scores: FloatArray  # (B, K)
-    heap: IntArray  # (B, K) labellings by their waiting children, the first on top
-
-    @classmethod
-    def empty(cls, items: int, nodes: int) -> Self:
-        """Return a list with capacity 0."""
-        numbers, scores = np.empty((items, 0), np.int64), np.empty((items, 0))
-        ranks = np.empty((items, 0, nodes), np.int64)
-        return cls(numbers, ranks, scores, numbers, numbers, numbers, scores, numbers)
-
-    def with_room(self, count: int) -> Self:
-        """Return the same labelled trees with capacity ``count``."""
-        fills = -1, 0, -np.inf, 0, 0, 0, 0.0, 0
-        return type(self)(*(_padded(array, count, fill) for array, fill in zip(self, fills, strict=True)))
+VALUES = 2  # of a labelling, lines (B, 2, K): its score and that of its waiting child, -inf past the last labelling
+SCORE, CHILD_SCORE = range(VALUES)
+# Of a labelling, lines (B, 5, K): which tree of the list, -1 past the last labelling; that tree's summed arc keys; the
+# last word whose rank is above 0, 1 if there is none; the word that the waiting child raises. And the heap: labellings
+# by their waiting children, the first on top.
+FACTS = 5
+TREE, KEY, RAISED, CHILD_WORD, HEAP = range(FACTS)
 
 
 class LabeledTrees:
@@ -61,23 +41,24 @@ class LabeledTrees:
 
     def __init__(self, lengths: IntArray, nodes: int) -> None:
         self._lengths = np.ascontiguousarray(lengths)
-        self._made = Labelings.empty(len(lengths), nodes)
-        self._counts = np.zeros((len(lengths), COUNTS), np.int64)
+        batch = len(lengths)
+        self._ranks, self._values = np.empty((batch, 0, nodes), np.int64), np.empty((batch, VALUES, 0))
+        self._facts, self._counts = np.empty((batch, FACTS, 0), np.int64), np.zeros((batch, COUNTS), np.int64)
 
     @property
     def trees(self) -> IntArray:
         """The index of each labelled tree in the list of trees ``(B, K)``, -1 past the last."""
-        return self._made.trees
+        return self._facts[:, TREE]
 
     @property
     def ranks(self) -> IntArray:
         """The ranks of the words' labels ``(B, K, n+1)``."""
-        return self._made.ranks
+        return self._ranks
 
     @property
     def scores(self) -> FloatArray:
         """Summed scores ``(B, K)``, descending, -inf past the last."""
-        return self._made.scores
+        return self._values[:, SCORE]
 
     def extend(
         self,
@@ -100,157 +81,153 @@ class LabeledTrees:
             others: ``(B, T)`` what trees score besides, by other parts than arcs; 0 if None.
             threads: how many threads to use at most.
         """
-        if count > self.scores.shape[1]:
-            self._made = self._made.with_room(count)
+        more = count - self.scores.shape[1]
+        if more > 0:
+            self._ranks = _lengthened(self._ranks, more, 1, 0)
+            self._values, self._facts = (
+                _lengthened(self._values, more, 2, -np.inf),
+                _lengthened(self._facts, more, 2, -1),
+            )
         starved = np.zeros(len(heads), np.bool_)
         others = np.zeros(heads.shape[:2]) if others is None else others
         given = (np.ascontiguousarray(array) for array in (heads, rows, values, others))
-        arguments = count, *given, self._made, self._counts, starved
+        arguments = count, *given, self._ranks, self._values, self._facts, self._counts, starved
         run_batch(_extend, lambda n: count * n**2, self._lengths, *arguments, threads=threads)
         return bool(starved.any())
 
 
-def _padded(array: np.ndarray, count: int, fill: float) -> np.ndarray:
-    result = np.full((len(array), count, *array.shape[2:]), fill, array.dtype)
-    result[:, : array.shape[1]] = array
-    return result
+def _lengthened(array: np.ndarray, more: int, axis: int, fill: float) -> np.ndarray:
+    """Return a copy with ``more`` entries of ``fill`` at the end of an axis."""
+    shape = list(array.shape)
+    shape[axis] = more
+    return np.concatenate([array, np.full(shape, fill, array.dtype)], axis)
 
 
 @exact_kernel
-def _extend(start, stop, lengths, count, heads, rows, values, others, made, counts, starved):
+def _extend(start, stop, lengths, count, heads, rows, scores, others, ranks, values, facts, counts, starved):
     sums = np.empty(heads.shape[2])
     for b in range(start, stop):
-        item = Labelings(
-            made.trees[b],
-            made.ranks[b],
-            made.scores[b],
-            made.keys[b],
-            made.raised[b],
-            made.child_words[b],
-            made.child_scores[b],
-            made.heap[b],
+        starved[b] = _extend_item(
+            lengths[b], count, heads[b], rows[b], scores, others[b], ranks[b], values[b], facts[b], counts[b], sums
         )
-        starved[b] = _extend_item(lengths[b], count, heads[b], rows[b], values, others[b], item, counts[b], sums)
 
 
 @exact_kernel
-def _extend_item(n, count, heads, rows, values, others, made, counts, sums):
+def _extend_item(n, count, heads, rows, scores, others, ranks, values, facts, counts, sums):
     """Whether the list of trees ended too early."""
     while counts[LABELINGS] < count:
         tree, new = counts[TREES], counts[LABELINGS]
         if tree == len(heads):
             return True
         exists = heads[tree, 1] >= 0 if n > 0 else tree == 0
-        if exists and _take_tree(tree, new, n, heads[tree], rows[tree], values, others, made, counts):
+        if exists and _take_tree(tree, new, n, heads[tree], rows, scores, others, ranks, values, facts, counts):
             counts[TREES] += 1
         elif counts[WAITING]:
-            _take_child(new, n, rows, values, others, made, counts, sums)
+            _take_child(new, n, rows, scores, others, ranks, values, facts, counts, sums)
         else:
             return False
         counts[LABELINGS] += 1
-        if _find_child(new, n, rows, values, others, made, np.inf, n + 1, sums):
-            made.heap[counts[WAITING]] = new
+        if _find_child(new, n, rows, scores, others, ranks, values, facts, np.inf, n + 1, sums):
+            facts[HEAP, counts[WAITING]] = new
             counts[WAITING] += 1
-            _sift_up(counts[WAITING] - 1, n, made)
+            _sift_up(counts[WAITING] - 1, n, ranks, values, facts)
     return False
 
 
 @exact_kernel
-def _take_tree(tree, new, n, heads, rows, values, others, made, counts):
+def _take_tree(tree, new, n, heads, rows, scores, others, ranks, values, facts, counts):
     """Make the next tree under its best labels labelling ``new``, unless a waiting child comes before it."""
     score = others[tree]
     for j in range(1, n + 1):
-        score += values[rows[j], 0]
+        score += scores[rows[tree, j], 0]
     key = tree_key(heads, n)
     if counts[WAITING]:
-        first = made.heap[0]
-        waiting = made.child_scores[first]
-        if score < waiting or (score == waiting and key <= made.keys[first]):
+        first = facts[HEAP, 0]
+        waiting = values[CHILD_SCORE, first]
+        if score < waiting or (score == waiting and key <= facts[KEY, first]):
             return False
-    made.trees[new], made.scores[new], made.keys[new] = tree, score, key
-    made.ranks[new] = 0
-    made.raised[new] = 1
+    facts[TREE, new], values[SCORE, new], facts[KEY, new], facts[RAISED, new] = tree, score, key, 1
+    for j in range(ranks.shape[1]):
+        ranks[new, j] = 0
     return True
 
 
 @exact_kernel
-def _take_child(new, n, rows, values, others, made, counts, sums):
+def _take_child(new, n, rows, scores, others, ranks, values, facts, counts, sums):
     """Make the first of the waiting children labelling ``new``; its next sibling waits instead, if there is one."""
-    parent = made.heap[0]
-    word, score = made.child_words[parent], made.child_scores[parent]
-    made.trees[new], made.scores[new], made.keys[new] = made.trees[parent], score, made.keys[parent]
-    for j in range(made.ranks.shape[1]):
-        made.ranks[new, j] = made.ranks[parent, j]
-    made.ranks[new, word] += 1
-    made.raised[new] = word
-    if not _find_child(parent, n, rows, values, others, made, score, word, sums):
+    parent = facts[HEAP, 0]
+    word, score = facts[CHILD_WORD, parent], values[CHILD_SCORE, parent]
+    facts[TREE, new], values[SCORE, new], facts[KEY, new] = facts[TREE, parent], score, facts[KEY, parent]
+    for j in range(ranks.shape[1]):
+        ranks[new, j] = ranks[parent, j]
+    ranks[new, word] += 1
+    facts[RAISED, new] = word
+    if not _find_child(parent, n, rows, scores, others, ranks, values, facts, score, word, sums):
         counts[WAITING] -= 1
-        made.heap[0] = made.heap[counts[WAITING]]
-    _sift_down(counts[WAITING], n, made)
+        facts[HEAP, 0] = facts[HEAP, counts[WAITING]]
+    _sift_down(counts[WAITING], n, ranks, values, facts)
 
 
 @exact_kernel
-def _find_child(parent, n, rows, values, others, made, score, word, sums):
-    """Find a labelling's best child after that of ``score``, which raises ``word``; returns whether there is one.
+def _find_child(parent, n, rows, scores, others, ranks, values, facts, score, word, sums):
+    """Find a labelling's best child after that of ``score``, which raises ``word``; return whether there is one.
 
     Among equal scores a child that raises a later word comes first, as its ranks do.
     """
-    rows, ranks, first = rows[made.trees[parent]], made.ranks[parent], made.raised[parent]
-    last_rank = values.shape[1] - 1
-    total = others[made.trees[parent]]
+    tree, first, last_rank = facts[TREE, parent], facts[RAISED, parent], scores.shape[1] - 1
+    total = others[tree]
     for j in range(1, n + 1):
-        value = values[rows[j], ranks[j]]
+        row, rank = rows[tree, j], ranks[parent, j]
+        value = scores[row, rank]
         for raised in range(first, j):
             sums[raised] += value
         if j >= first:
-            sums[j] = total + (values[rows[j], ranks[j] + 1] if ranks[j] < last_rank else -np.inf)
+            sums[j] = total + (scores[row, rank + 1] if rank < last_rank else -np.inf)
         total += value
     best, choice = -np.inf, 0
     for j in range(n, first - 1, -1):
         if sums[j] > best and (sums[j] < score or (sums[j] == score and j < word)):
             best, choice = sums[j], j
-    made.child_scores[parent], made.child_words[parent] = best, choice
+    values[CHILD_SCORE, parent], facts[CHILD_WORD, parent] = best, choice
     return choice > 0
 
 
 @exact_kernel
-def _comes_first(a, b, n, made):
+def _comes_first(a, b, n, ranks, values, facts):
     """Whether the waiting child of labelling ``a`` comes before that of ``b``."""
-    if made.child_scores[a] != made.child_scores[b]:
-        return made.child_scores[a] > made.child_scores[b]
-    if made.keys[a] != made.keys[b]:
-        return made.keys[a] > made.keys[b]
-    if made.trees[a] != made.trees[b]:
-        return made.trees[a] < made.trees[b]
+    if values[CHILD_SCORE, a] != values[CHILD_SCORE, b]:
+        return values[CHILD_SCORE, a] > values[CHILD_SCORE, b]
+    if facts[KEY, a] != facts[KEY, b]:
+        return facts[KEY, a] > facts[KEY, b]
+    if facts[TREE, a] != facts[TREE, b]:
+        return facts[TREE, a] < facts[TREE, b]
     for j in range(1, n + 1):
-        rank = made.ranks[a, j] + (made.child_words[a] == j)
-        other = made.ranks[b, j] + (made.child_words[b] == j)
+        rank = ranks[a, j] + (facts[CHILD_WORD, a] == j)
+        other = ranks[b, j] + (facts[CHILD_WORD, b] == j)
         if rank != other:
             return rank < other
     return False
 
 
 @exact_kernel
-def _sift_up(place, n, made):
-    heap = made.heap
+def _sift_up(place, n, ranks, values, facts):
     while place > 0:
         above = (place - 1) // 2
-        if not _comes_first(heap[place], heap[above], n, made):
+        if not _comes_first(facts[HEAP, place], facts[HEAP, above], n, ranks, values, facts):
             return
-        heap[place], heap[above] = heap[above], heap[place]
+        facts[HEAP, place], facts[HEAP, above] = facts[HEAP, above], facts[HEAP, place]
         place = above
 
 
 @exact_kernel
-def _sift_down(size, n, made):
+def _sift_down(size, n, ranks, values, facts):
     """Sift the labelling on top of the heap down."""
-    heap = made.heap
     place = 0
     while 2 * place + 1 < size:
         below = 2 * place + 1
-        if below + 1 < size and _comes_first(heap[below + 1], heap[below], n, made):
+        if below + 1 < size and _comes_first(facts[HEAP, below + 1], facts[HEAP, below], n, ranks, values, facts):
             below += 1
-        if not _comes_first(heap[below], heap[place], n, made):
+        if not _comes_first(facts[HEAP, below], facts[HEAP, place], n, ranks, values, facts):
             return
-        heap[place], heap[below] = heap[below], heap[place]
+        facts[HEAP, place], facts[HEAP, below] = facts[HEAP, below], facts[HEAP, place]
         place = below

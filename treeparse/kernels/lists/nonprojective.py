@@ -9,83 +9,44 @@ With one root, trees are compared by (number of root arcs, score) as in `contrac
 root arc would come in; [KBest] Fig. 9 needs a case of its own for the root's arc.
 """
 
-from typing import NamedTuple, Self
-
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best.contraction import (
     HEAD,
     KEY,
+    LINKS,
+    NODES_OF_CALLERS,
+    OF_CALLERS,
+    OWNER,
+    ROWS,
+    SECOND,
+    SECOND_KEY,
     TIED,
     VALUE,
     choose_word_head,
     contract,
     expand,
-    load_arcs,
-    new_tables,
+    new_memory,
 )
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.heap import is_tied, pop, push
-from treeparse.kernels.lists.second_best import cheapest_change
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.ties import arc_keys, tree_key
+from treeparse.kernels.ties import arc_key, tree_key
 
-# Of a class: the class that it is a part of, and the arc that its trees have (FORCED) or lack.
-CLASS_FACTS = 4
-PARENT, DEPENDENT, ARC_HEAD, FORCED = range(CLASS_FACTS)
-# Of a class in the heap: its best tree and the dependent of the arc that its second-best tree lacks.
-WAITING_FACTS = 2
-TREE, CHANGED = range(WAITING_FACTS)
+# Lines of an item's classes: the class that each is a part of, and the arc that its trees have (FORCED) or lack; of
+# those in the heap their best tree, the dependent of the arc that their second-best tree lacks, and its key; the heap.
+CLASS_LINES = 8
+PARENT, DEPENDENT, ARC_HEAD, FORCED, TREE, CHANGED, BOUND_KEY, HEAP = range(CLASS_LINES)
 # Of an item: trees made, classes made, size of the heap, whether keys are needed, the class last split off, if any,
 # whose second-best tree is still to be found, and its best tree.
 ITEM_FACTS = 6
 MADE, CLASSES, HEAP_SIZE, KEYED, OPEN_CLASS, OPEN_TREE = range(ITEM_FACTS)
-
-
-class Lists(NamedTuple):
-    """The trees so far and the classes of all others, of all items, or of one without the first axis.
-
-    K trees fit in, and C = 2 K + 1 classes, because a tree adds two at most.
-    """
-
-    heads: IntArray  # (B, K, n+1) best first; -1 at node 0, at padding and past the last tree
-    scores: FloatArray  # (B, K) -inf past the last tree
-    classes: IntArray  # (B, C, 4)
-    waiting: IntArray  # (B, C, 2)
-    bounds: FloatArray  # (B, C) the scores of the second-best trees of classes in the heap
-    keys: IntArray  # (B, C) and their keys
-    heap: IntArray  # (B, C)
-    facts: IntArray  # (B, 6)
-
-    @classmethod
-    def empty(cls, items: int, nodes: int) -> Self:
-        """Return a list with capacity 0."""
-        numbers = np.empty((items, 1), np.int64)
-        classes, waiting = (np.empty((items, 1, facts), np.int64) for facts in (CLASS_FACTS, WAITING_FACTS))
-        trees = np.empty((items, 0, nodes), np.int64), np.empty((items, 0))
-        state = numbers, numbers, np.zeros((items, ITEM_FACTS), np.int64)
-        return cls(*trees, classes, waiting, np.empty((items, 1)), *state)
-
-    def with_room(self, count: int) -> Self:
-        """Return the same list with capacity ``count``."""
-        more = count - self.scores.shape[1]
-        trees = _grown(self.heads, more, -1), _grown(self.scores, more, -np.inf)
-        classes, waiting, bounds, keys, heap = (_grown(array, 2 * more, 0) for array in self[2:-1])
-        return type(self)(*trees, classes, waiting, bounds, keys, heap, self.facts)
-
-
-class ItemGraph(NamedTuple):
-    """The graph of one item, and of its current class."""
-
-    base: FloatArray  # (n+1, n+1) scores, ``[dependent, head]``
-    arcs: FloatArray  # (n+1, n+1) the same without the arcs that the class does not allow
-    words: int
-    single_root: bool
-    # Of every word the best arc from another word in ``base`` (n+1,).
-    values: FloatArray
-    heads: IntArray
-    keys: IntArray
+# Lines of ``contraction``'s memory: every word's best arc from another word in the graph of the item; of the best tree
+# of a class, every node's first and next child, its index in preorder, and that of its last descendant; another tree.
+BEST_VALUE = OF_CALLERS
+BEST_HEAD, BEST_KEY, CHILD, SIBLING, FIRST, LAST, FOUND = range(NODES_OF_CALLERS, LINKS)
+BASE, ARCS = range(2)  # the scores of an item [dependent, head], and those without the arcs that a class does not allow
 
 
 class NonprojectiveKBest:
@@ -98,196 +59,220 @@ class NonprojectiveKBest:
     """
 
     def __init__(self, scores: FloatArray, lengths: IntArray, *, single_root: bool) -> None:
+        batch, size = scores.shape[:2]
         self._arc_scores, self._lengths, self._single_root = scores.copy(), lengths.copy(), single_root
-        self._made = Lists.empty(*scores.shape[:2])
+        self._heads, self._tree_scores = np.empty((batch, 0, size), np.int64), np.empty((batch, 0))
+        # A tree adds two classes at most; of classes in the heap, the scores of their second-best trees.
+        self._classes, self._bounds = np.empty((batch, CLASS_LINES, 1), np.int64), np.empty((batch, 1))
+        self._facts = np.zeros((batch, ITEM_FACTS), np.int64)
 
     @property
     def heads(self) -> IntArray:
         """``(B, K, n+1)``, best first; -1 at node 0, at padding, and past the number of trees."""
-        return self._made.heads
+        return self._heads
 
     @property
     def scores(self) -> FloatArray:
         """``(B, K)``, the trees' summed scores; -inf past the number of trees."""
-        return self._made.scores
+        return self._tree_scores
 
     def extend(self, count: int, threads: int = 1) -> None:
         """Make the best ``count`` trees of every item available."""
         more = count - self.scores.shape[1]
         if more <= 0:
             return
-        self._made = self._made.with_room(count)
-        arguments = self._arc_scores, self._single_root, self._made
-        run_batch(_extend, lambda n: 16.0 * more * n**2, self._lengths, *arguments, threads=threads)
+        self._heads, self._tree_scores = _grown(self._heads, more, 1, -1), _grown(self._tree_scores, more, 1, -np.inf)
+        self._classes, self._bounds = _grown(self._classes, 2 * more, 2, 0), _grown(self._bounds, 2 * more, 1, 0)
+        lists = self._heads, self._tree_scores, self._bounds, self._classes, self._facts
+        arguments = self._lengths, self._arc_scores, self._single_root, *lists
+        run_batch(_extend, lambda n: 16.0 * more * n**2, *arguments, threads=threads)
 
 
-def _grown(array: np.ndarray, more: int, fill: float) -> np.ndarray:
-    """Return a copy that is longer along the second axis."""
-    return np.concatenate([array, np.full((len(array), more, *array.shape[2:]), fill, array.dtype)], 1)
+def _grown(array: np.ndarray, more: int, axis: int, fill: float) -> np.ndarray:
+    """Return a copy that is longer along an axis."""
+    shape = list(array.shape)
+    shape[axis] = more
+    return np.concatenate([array, np.full(shape, fill, array.dtype)], axis)
 
 
 @exact_kernel
-def _extend(start, stop, lengths, scores, single_root, made):
+def _extend(start, stop, lengths, scores, single_root, heads, tree_scores, bounds, classes, facts):
     size = scores.shape[1]
-    base, arcs = np.empty((size, size)), np.empty((size, size))
-    arc_key_table = np.empty((0, 0), np.int64)
-    tables = new_tables(size)
+    graph, (weights, nodes) = np.empty((2, size, size)), new_memory(size)
     for b in range(start, stop):
-        n, lists = lengths[b], _lists_of(b, made)
-        load_arcs(scores[b], n, base)
-        if not lists.facts[KEYED] and _make_trees(base, arcs, None, n, single_root, lists, tables):
-            lists.facts[:] = 0
-            lists.facts[KEYED] = 1
-        if lists.facts[KEYED]:
-            if len(arc_key_table) == 0:
-                arc_key_table = np.ascontiguousarray(arc_keys(size).T)
-            _make_trees(base, arcs, arc_key_table, n, single_root, lists, tables)
+        for j in range(1, lengths[b] + 1):
+            for i in range(lengths[b] + 1):
+                graph[BASE, j, i] = scores[b, i, j] if i != j else -np.inf
+        needs_keys = True
+        while needs_keys:
+            needs_keys = _make_trees(
+                graph[BASE],
+                graph[ARCS],
+                facts[b, KEYED] == 1,
+                lengths[b],
+                single_root,
+                heads[b],
+                tree_scores[b],
+                bounds[b],
+                classes[b],
+                facts[b],
+                weights,
+                nodes,
+            )
+            if needs_keys:
+                facts[b] = 0
+                facts[b, KEYED] = 1
 
 
 @exact_kernel
-def _lists_of(b, made):
-    """Return the lists of one item."""
-    heads, scores, classes, waiting, bounds, keys, heap, facts = made
-    return Lists(heads[b], scores[b], classes[b], waiting[b], bounds[b], keys[b], heap[b], facts[b])
-
-
-@exact_kernel
-def _make_trees(base, arcs, keys, n, single_root, lists, tables):
+def _make_trees(base, arcs, keyed, n, single_root, heads, tree_scores, bounds, classes, facts, weights, nodes):
     """Fill the list with trees; return whether only keys could break a tie, so that the list ended early."""
-    weights, nodes, facts = tables.weights, tables.nodes, lists.facts
+    new, heap, keys = facts[CLASSES], classes[HEAP], classes[BOUND_KEY]
     for j in range(1, n + 1):
-        if choose_word_head(base, keys, j, n, tables) and keys is None:
+        if choose_word_head(base, keyed, j, n, weights, nodes) and not keyed:
             return True
-    best = weights[VALUE, : n + 1].copy(), nodes[HEAD, : n + 1].copy(), nodes[KEY, : n + 1].copy()
-    graph = ItemGraph(base, arcs, n, single_root, *best)
-    if facts[CLASSES] == 0:
+        weights[BEST_VALUE, j] = weights[VALUE, j]
+        nodes[BEST_HEAD, j], nodes[BEST_KEY, j] = nodes[HEAD, j], nodes[KEY, j]
+    if new == 0:
         facts[CLASSES] = 1
-        if _make_tree(0, graph, keys, lists, tables):
+        if _make_tree(
+            new, base, arcs, keyed, n, single_root, heads, tree_scores, bounds, classes, facts, weights, nodes
+        ):
             return True
-    while facts[MADE] < len(lists.heads):
-        if facts[OPEN_CLASS] and _close_class(graph, keys, lists, tables):
+    while facts[MADE] < len(heads):
+        if facts[OPEN_CLASS] and _close_class(
+            base, arcs, keyed, n, single_root, heads, tree_scores, bounds, classes, facts, weights, nodes
+        ):
             return True
         size = facts[HEAP_SIZE]
         if size == 0:
             break
-        if keys is None and is_tied(lists.heap, size, lists.bounds):
+        if not keyed and is_tied(heap, size, bounds):
             return True
-        split = pop(lists.heap, size, lists.bounds, lists.keys)
+        split = pop(heap, size, bounds, keys)
         facts[HEAP_SIZE] -= 1
-        tree, j = lists.waiting[split, TREE], lists.waiting[split, CHANGED]
-        head = lists.heads[tree, j]
-        facts[OPEN_CLASS], facts[OPEN_TREE] = _new_class(split, j, head, 1, lists), tree
-        if _make_tree(_new_class(split, j, head, 0, lists), graph, keys, lists, tables):
+        tree, j = classes[TREE, split], classes[CHANGED, split]
+        facts[OPEN_CLASS], facts[OPEN_TREE] = _new_class(split, j, heads[tree, j], classes, facts), tree
+        classes[FORCED, facts[OPEN_CLASS]] = 1
+        new = _new_class(split, j, heads[tree, j], classes, facts)
+        if _make_tree(
+            new, base, arcs, keyed, n, single_root, heads, tree_scores, bounds, classes, facts, weights, nodes
+        ):
             return True
     return False
 
 
 @exact_kernel
-def _new_class(parent, dependent, head, forced, lists):
-    classes, new = lists.classes, lists.facts[CLASSES]
-    classes[new, PARENT], classes[new, DEPENDENT] = parent, dependent
-    classes[new, ARC_HEAD], classes[new, FORCED] = head, forced
-    lists.facts[CLASSES] += 1
+def _new_class(parent, dependent, head, classes, facts):
+    """Add the class of those trees of another one that lack an arc."""
+    new = facts[CLASSES]
+    classes[PARENT, new], classes[DEPENDENT, new] = parent, dependent
+    classes[ARC_HEAD, new], classes[FORCED, new] = head, 0
+    facts[CLASSES] += 1
     return new
 
 
 @exact_kernel
-def _make_tree(new, graph, keys, lists, tables):
+def _make_tree(new, base, arcs, keyed, n, single_root, heads, tree_scores, bounds, classes, facts, weights, nodes):
     """Append the best tree of a class, and let its second best wait; return whether a tie needs keys."""
-    owner = np.empty(len(lists.heads[0]), np.int64)
-    nodes = _contract_class(new, graph, keys, lists.classes, tables)
-    if nodes <= 0:
-        return nodes == TIED
-    tree = lists.facts[MADE]
-    expand(nodes, tables.nodes, lists.heads[tree], owner)
-    lists.scores[tree] = _total(graph.base, lists.heads[tree], graph.words)
-    lists.facts[MADE] += 1
-    return _wait_for_second(new, tree, graph, keys, owner, lists, tables)
+    count = _contract_class(new, base, arcs, keyed, n, single_root, classes, weights, nodes)
+    if count <= 0:
+        return count == TIED
+    tree = facts[MADE]
+    expand(count, nodes, heads[tree])
+    tree_scores[tree] = _total(base, heads[tree], n)
+    facts[MADE] += 1
+    return _wait_for_second(
+        new, tree, arcs, keyed, n, single_root, heads[tree], tree_scores, bounds, classes, facts, weights, nodes
+    )
 
 
 @exact_kernel
-def _close_class(graph, keys, lists, tables):
+def _close_class(base, arcs, keyed, n, single_root, heads, tree_scores, bounds, classes, facts, weights, nodes):
     """Queue the second-best tree of the class that was split off last; return whether a tie needs keys."""
-    new, tree = lists.facts[OPEN_CLASS], lists.facts[OPEN_TREE]
-    heads = lists.heads[tree]
-    found, owner = np.empty_like(heads), np.empty_like(heads)
-    lists.facts[OPEN_CLASS] = 0
-    nodes = _contract_class(new, graph, keys, lists.classes, tables)
-    if nodes == TIED:
+    new, tree = facts[OPEN_CLASS], facts[OPEN_TREE]
+    best, found = heads[tree], nodes[FOUND]
+    facts[OPEN_CLASS] = 0
+    count = _contract_class(new, base, arcs, keyed, n, single_root, classes, weights, nodes)
+    if count == TIED:
         return True
-    expand(nodes, tables.nodes, found, owner)
-    for j in range(1, graph.words + 1):
-        if found[j] != heads[j]:  # no matter of keys: rounding made two trees of a class change places
-            _wait_for_second_by_arcs(new, tree, graph, keys, lists, tables)
+    expand(count, nodes, found)
+    for j in range(1, n + 1):
+        if found[j] != best[j]:  # no matter of keys: rounding made two trees of a class change places
+            _wait_for_second_by_arcs(
+                new, tree, base, arcs, keyed, n, single_root, best, bounds, classes, facts, weights, nodes
+            )
             return False
-    return _wait_for_second(new, tree, graph, keys, owner, lists, tables)
+    return _wait_for_second(
+        new, tree, arcs, keyed, n, single_root, best, tree_scores, bounds, classes, facts, weights, nodes
+    )
 
 
 @exact_kernel
-def _contract_class(new, graph, keys, classes, tables):
+def _contract_class(new, base, arcs, keyed, n, single_root, classes, weights, nodes):
     """Contract the graph of a class: forced arcs without their rivals, without the arcs that its trees lack."""
-    base, arcs, n = graph.base, graph.arcs, graph.words
-    weights, nodes = tables.weights, tables.nodes
     for j in range(1, n + 1):
-        weights[VALUE, j], nodes[HEAD, j], nodes[KEY, j] = graph.values[j], graph.heads[j], graph.keys[j]
+        weights[VALUE, j] = weights[BEST_VALUE, j]
+        nodes[HEAD, j], nodes[KEY, j] = nodes[BEST_HEAD, j], nodes[BEST_KEY, j]
         for i in range(n + 1):
             arcs[j, i] = base[j, i]
     part = new
     while part:
-        j, head = classes[part, DEPENDENT], classes[part, ARC_HEAD]
-        if classes[part, FORCED]:
-            arcs[j, :head] = -np.inf
-            arcs[j, head + 1 : n + 1] = -np.inf
+        j, head = classes[DEPENDENT, part], classes[ARC_HEAD, part]
+        if classes[FORCED, part]:
+            for i in range(n + 1):
+                if i != head:
+                    arcs[j, i] = -np.inf
         else:
             arcs[j, head] = -np.inf
-        part = classes[part, PARENT]
+        part = classes[PARENT, part]
     part = new
     while part:
-        j = classes[part, DEPENDENT]
-        if choose_word_head(arcs, keys, j, n, tables) and keys is None:
+        if choose_word_head(arcs, keyed, classes[DEPENDENT, part], n, weights, nodes) and not keyed:
             return TIED
-        part = classes[part, PARENT]
-    return contract(arcs, keys, n, graph.single_root, tables)
+        part = classes[PARENT, part]
+    return contract(arcs, keyed, n, single_root, weights, nodes)
 
 
 @exact_kernel
-def _wait_for_second(new, tree, graph, keys, owner, lists, tables):
+def _wait_for_second(
+    new, tree, arcs, keyed, n, single_root, heads, tree_scores, bounds, classes, facts, weights, nodes
+):
     """Put a class into the heap by the score of its second-best tree, if any; return whether a tie needs keys."""
-    n, heads = graph.words, lists.heads[tree]
-    loss, key_loss, changed, tied = cheapest_change(graph.arcs, keys, n, graph.single_root, heads, owner, tables)
-    if tied and keys is None:
+    loss, key_loss, changed, tied = _cheapest_change(arcs, keyed, n, single_root, heads, weights, nodes)
+    if tied and not keyed:
         return True
     if loss < np.inf:
-        key = 0 if keys is None else tree_key(heads, n) - key_loss
-        _wait(new, tree, changed, lists.scores[tree] - loss, key, lists)
+        key = tree_key(heads, n) - key_loss if keyed else 0
+        _wait(new, tree, changed, tree_scores[tree] - loss, key, bounds, classes, facts)
     return False
 
 
 @exact_kernel
-def _wait(new, tree, changed, bound, key, lists):
-    lists.waiting[new, TREE], lists.waiting[new, CHANGED] = tree, changed
-    lists.bounds[new], lists.keys[new] = bound, key
-    push(lists.heap, lists.facts[HEAP_SIZE], new, lists.bounds, lists.keys)
-    lists.facts[HEAP_SIZE] += 1
+def _wait(new, tree, changed, bound, key, bounds, classes, facts):
+    classes[TREE, new], classes[CHANGED, new] = tree, changed
+    bounds[new], classes[BOUND_KEY, new] = bound, key
+    push(classes[HEAP], facts[HEAP_SIZE], new, bounds, classes[BOUND_KEY])
+    facts[HEAP_SIZE] += 1
 
 
 @exact_kernel
-def _wait_for_second_by_arcs(new, tree, graph, keys, lists, tables):
+def _wait_for_second_by_arcs(
+    new, tree, base, arcs, keyed, n, single_root, heads, bounds, classes, facts, weights, nodes
+):
     """Find the second-best tree of a class by leaving out each arc of the best in turn."""
-    n, heads = graph.words, lists.heads[tree]
-    found, owner = np.empty_like(heads), np.empty_like(heads)
-    bound, key, changed = -np.inf, 0, 0
+    bound, key, changed, found = -np.inf, 0, 0, nodes[FOUND]
     for j in range(1, n + 1):
-        trial = _new_class(new, j, heads[j], 0, lists)
-        count = _contract_class(trial, graph, keys, lists.classes, tables)
-        lists.facts[CLASSES] -= 1
+        trial = _new_class(new, j, heads[j], classes, facts)
+        count = _contract_class(trial, base, arcs, keyed, n, single_root, classes, weights, nodes)
+        facts[CLASSES] -= 1
         if count > 0:
-            expand(count, tables.nodes, found, owner)
-            total, total_key = _total(graph.base, found, n), tree_key(found, n)
+            expand(count, nodes, found)
+            total, total_key = _total(base, found, n), tree_key(found, n)
             if total > bound or (total == bound and total_key > key):
                 bound, key, changed = total, total_key, j
     if changed:
-        _wait(new, tree, changed, bound, key, lists)
+        _wait(new, tree, changed, bound, key, bounds, classes, facts)
 
 
 @exact_kernel
@@ -297,3 +282,66 @@ def _total(base, heads, n):
     for j in range(1, n + 1):
         total += base[j, heads[j]]
     return total
+
+
+@exact_kernel
+def _cheapest_change(arcs, keyed, n, single_root, heads, weights, nodes):
+    """Return loss (score and key) and dependent of the cheapest change of an arc of the best tree, and whether it ties.
+
+    An arc changes to the best other arc into the node that it was chosen for ([KBest] Fig. 5, mended). That arc comes
+    neither from below the dependent nor, with a single root, from the root instead of a word.
+    """
+    _fill_preorder(heads, n, nodes)
+    loss, key_loss, changed, tied = np.inf, 0, 0, False
+    for j in range(1, n + 1):
+        node = nodes[OWNER, j]
+        rows, row = (arcs, node) if node <= n else (weights, ROWS + node - n)
+        best, key, is_tie = _best_other(rows, row, j, keyed, n, single_root, heads[j], weights, nodes)
+        cost, key_cost = weights[VALUE, node] - best, nodes[KEY, node] - key
+        tied |= is_tie or (cost == loss and cost < np.inf)
+        if cost < loss or (cost == loss and keyed and key_cost < key_loss):
+            loss, key_loss, changed = cost, key_cost, j
+    return loss, key_loss, changed, tied
+
+
+@exact_kernel
+def _best_other(rows, row, j, keyed, n, single_root, head, weights, nodes):
+    """Return score and key of the best arc of a row into the node of word j, but from its head, and whether it ties."""
+    node = nodes[OWNER, j]
+    best, key, tied = weights[SECOND, node], nodes[SECOND_KEY, node], False
+    start, end = nodes[FIRST, j], nodes[LAST, j]
+    for i in range(1 if single_root else 0, n + 1):
+        value = rows[row, i]
+        is_below = start <= nodes[FIRST, i] <= end
+        if value >= best and value > -np.inf and i != head and not is_below:
+            new_key = 0
+            if keyed:
+                new_key = nodes[LINKS + 2 * (node - n) + 1, i] if node > n else arc_key(i, j)
+            tied |= value == best
+            if value > best or new_key > key:
+                best, key = value, new_key
+    return best, key, tied
+
+
+@exact_kernel
+def _fill_preorder(heads, n, nodes):
+    """Fill every node's index in preorder, and the index of its last descendant."""
+    for node in range(n + 1):
+        nodes[CHILD, node] = 0
+    for j in range(n, 0, -1):
+        nodes[SIBLING, j], nodes[CHILD, heads[j]] = nodes[CHILD, heads[j]], j
+    nodes[SIBLING, 0] = 0
+    node = index = nodes[FIRST, 0] = 0
+    while True:
+        if nodes[CHILD, node]:
+            node = nodes[CHILD, node]
+        else:
+            while node and not nodes[SIBLING, node]:
+                nodes[LAST, node] = index
+                node = heads[node]
+            nodes[LAST, node] = index
+            if node == 0:
+                return
+            node = nodes[SIBLING, node]
+        index += 1
+        nodes[FIRST, node] = index

@@ -4,16 +4,18 @@ Every tree is one derivation of the whole sentence's span, so the list of that s
 Only the chart of best scores is filled beforehand; all else is computed when it is needed, and stored.
 """
 
-from typing import NamedTuple, Self
-
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best import eisner
-from treeparse.kernels.best.spans import fill_by_keys
+from treeparse.kernels.best.spans import SPLIT_LINES, Shape, add_split_keys, fill_by_keys, score_splits, splits_of
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.lists.derivations import (
+    BEST,
+    DEPTH,
+    DONE,
     FIRST,
+    KEYS,
     LINKS,
     NEXT,
     NONE,
@@ -22,13 +24,11 @@ from treeparse.kernels.lists.derivations import (
     SPLIT,
     UNKNOWN,
     USED,
-    Charts,
-    Pool,
-    best_derivation,
+    add_best,
     clear,
     find_next,
     has_room,
-    look_up_half,
+    look_up_halves,
 )
 from treeparse.kernels.spans import (
     ARCS,
@@ -37,67 +37,22 @@ from treeparse.kernels.spans import (
     MID,
     ScoredSentence,
     arc_of,
+    cell,
     cells_of,
+    contexts_of,
+    parts_of_span,
     score_of_tree,
+    span,
     whole,
 )
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import arc_keys
 
+# Of a batch item: the trees made, the last one's derivation, and whether its pool is full.
 FACTS = 3
-MADE, LAST, FULL_POOL = range(
-    FACTS
-)  # of a batch item: the trees made, the last one's derivation, whether its pool is full
+MADE, LAST, FULL_POOL = range(FACTS)
 ROOM_A_WORD = 64  # derivations in a pool at first; memory that is not used is not taken
 STEPS_A_WORD = 300  # about what one more tree costs
-
-
-class AllCharts(NamedTuple):
-    """The ``Charts`` of all items; the charts of spans are one after the other."""
-
-    order: int
-    single_root: bool
-    arcs: FloatArray  # (B, n+1, n+1)
-    siblings: FloatArray  # (B, n+1, n+1, n+1) or, like the next one, (B, 0, 0, 0)
-    grandparents: FloatArray
-    arc_keys: IntArray  # (n+1, n+1)
-    begins: IntArray  # (B + 1,) where every item's spans begin
-    scores: FloatArray  # (C,)
-    keys: IntArray  # (C,)
-    best: IntArray  # (C,)
-
-    @classmethod
-    def empty(cls, arcs: FloatArray, others: tuple[FloatArray, ...], lengths: IntArray, *, single_root: bool) -> Self:
-        """Return empty charts of the spans of these items, and copies of their scores."""
-        order, nothing = ARCS + len(others), (np.empty((len(arcs), 0, 0, 0)),) * 2
-        siblings, grandparents = (*(part.astype(np.float64) for part in others), *nothing)[:2]
-        begins = _begins_of(_cells_of(lengths, order))
-        charts = np.empty(begins[-1]), np.empty(begins[-1], np.int64), np.full(begins[-1], UNKNOWN)
-        keys = arc_keys(arcs.shape[1])
-        return cls(order, single_root, arcs.copy(), siblings, grandparents, keys, begins, *charts)
-
-
-class AllPools(NamedTuple):
-    """The ``Pool`` of every item, one after the other."""
-
-    begins: IntArray  # (B + 1,)
-    values: FloatArray  # (R,)
-    links: IntArray  # (R, 9)
-
-    @classmethod
-    def empty(cls, rooms: IntArray) -> Self:
-        """Return empty pools for ``(B,)`` derivations an item."""
-        begins = _begins_of(rooms)
-        return cls(begins, np.empty(begins[-1]), np.empty((begins[-1], LINKS), np.int64))
-
-    def enlarged(self, full: np.ndarray) -> Self:
-        """Return pools of twice the size for the items ``(B,)`` whose pool is full."""
-        result = self.empty(np.diff(self.begins) * np.where(full, 2, 1))
-        for old, new in zip(self.begins[:-1], result.begins[:-1], strict=True):
-            used = self.links[old, USED]
-            result.values[new : new + used] = self.values[old : old + used]
-            result.links[new : new + used] = self.links[old : old + used]
-        return result
 
 
 class ProjectiveKBest:
@@ -114,12 +69,19 @@ class ProjectiveKBest:
         self, arcs: FloatArray, lengths: IntArray, *, others: tuple[FloatArray, ...] = (), single_root: bool
     ) -> None:
         batch, size = arcs.shape[:2]
-        self._lengths = lengths.copy()
+        self._lengths, self._single_root = lengths.copy(), single_root
+        self._order, nothing = ARCS + len(others), (np.empty((batch, 0, 0, 0)),) * 2
+        self._parts = (arcs.copy(), *(part.astype(np.float64) for part in others), *nothing)[:3]
         self._made = 0
         self._heads, self._tree_scores = np.empty((batch, 0, size), np.int64), np.empty((batch, 0))
         self._state = np.zeros((batch, FACTS), np.int64)
-        self._charts = AllCharts.empty(arcs, others, lengths, single_root=single_root)
-        self._pools = AllPools.empty(ROOM_A_WORD * (lengths + 1))
+        # The charts and pools of all items, one after the other, and where each begins.
+        self._chart_begins = _begins_of(_count_cells(lengths, self._order))
+        self._scores = np.empty(self._chart_begins[-1])
+        self._cells = np.full((2, self._chart_begins[-1]), UNKNOWN)
+        self._pool_begins = _begins_of(ROOM_A_WORD * (lengths + 1))
+        self._values = np.empty((self._pool_begins[-1], SPLIT_LINES))
+        self._links = np.empty((self._pool_begins[-1], LINKS), np.int64)
 
     @property
     def heads(self) -> IntArray:
@@ -137,15 +99,28 @@ class ProjectiveKBest:
             return
         self._lengthen_lists(count)
         steps = STEPS_A_WORD * (count - self._made)
+        scores = self._order, self._single_root, *self._parts, self._chart_begins, self._scores, self._cells
         if self._made == 0:
-            run_batch(_begin, lambda n: n**3, self._lengths, self._charts, self._pools, threads=threads)
+            pools = self._pool_begins, self._values, self._links
+            run_batch(_begin, lambda n: n**3, self._lengths, *scores, *pools, threads=threads)
         self._state[:, FULL_POOL] = True
         while self._state[:, FULL_POOL].any():
-            go_on = self._charts, self._pools, count, self._state, self._heads, self._tree_scores
-            run_batch(_extend, lambda n: steps * n, self._lengths, *go_on, threads=threads)
+            pools = self._pool_begins, self._values, self._links
+            lists = self._state, self._heads, self._tree_scores
+            run_batch(_extend, lambda n: steps * n, self._lengths, *scores, *pools, count, *lists, threads=threads)
             if self._state[:, FULL_POOL].any():
-                self._pools = self._pools.enlarged(self._state[:, FULL_POOL] == 1)
+                self._enlarge_pools(self._state[:, FULL_POOL] == 1)
         self._made = count
+
+    def _enlarge_pools(self, full: np.ndarray) -> None:
+        """Double the pools of the items ``(B,)`` whose pool is full."""
+        begins = _begins_of(np.diff(self._pool_begins) * np.where(full, 2, 1))
+        values, links = np.empty((begins[-1], SPLIT_LINES)), np.empty((begins[-1], LINKS), np.int64)
+        for old, new in zip(self._pool_begins[:-1], begins[:-1], strict=True):
+            used = self._links[old, USED]
+            values[new : new + used] = self._values[old : old + used]
+            links[new : new + used] = self._links[old : old + used]
+        self._pool_begins, self._values, self._links = begins, values, links
 
     def _lengthen_lists(self, count: int) -> None:
         batch, old, size = self._heads.shape
@@ -157,12 +132,11 @@ class ProjectiveKBest:
 
 
 @exact_kernel
-def _cells_of(lengths, order):
+def _count_cells(lengths, order):
     """Return the number of cells of every item."""
     result = np.empty(len(lengths), np.int64)
-    nothing, of_parts = np.empty((0, 0)), np.empty((0, 0, 0))
     for b in range(len(lengths)):
-        result[b] = cells_of(ScoredSentence(lengths[b], order, False, nothing, of_parts, of_parts, nothing))
+        result[b] = cells_of(Shape(lengths[b], order, False))
     return result
 
 
@@ -172,42 +146,41 @@ def _begins_of(sizes: IntArray) -> IntArray:
 
 
 @exact_kernel
-def _charts_of(b, n, charts):
-    """Return the charts of one item."""
-    begin, end = charts.begins[b], charts.begins[b + 1]
-    scores = charts.arcs[b], charts.siblings[b], charts.grandparents[b], charts.arcs[b, :0]
-    sentence = ScoredSentence(n, charts.order, charts.single_root, *scores)
-    return Charts(sentence, charts.scores[begin:end], charts.arc_keys, charts.keys[begin:end], charts.best[begin:end])
-
-
-@exact_kernel
-def _pool_of(b, pools):
-    """Return the pool of one item."""
-    begin, end = pools.begins[b], pools.begins[b + 1]
-    return Pool(pools.values[begin:end], pools.links[begin:end])
-
-
-@exact_kernel
-def _begin(start, stop, lengths, all_charts, all_pools):
+def _begin(
+    start, stop, lengths, order, single_root, arcs, siblings, grandparents, charts, scores, cells, pools, values, links
+):
     """Fill the charts and clear the pools."""
-    size = all_charts.arcs.shape[1] if all_charts.order == ARCS else 0
+    nodes, size = arcs.shape[1], arcs.shape[1] if order == ARCS else 0
+    keys_of_arcs, splits, keys = arc_keys(size), np.empty((SPLIT_LINES, nodes)), np.empty(nodes, np.int64)
     buffer, key_buffer = np.empty(eisner.KINDS * size * size), np.empty(eisner.KINDS * size * size, np.int64)
     for b in range(start, stop):
-        n, charts = lengths[b], _charts_of(b, lengths[b], all_charts)
-        if all_charts.order == ARCS:
-            chart, keys = eisner.chart_of(buffer, eisner.KINDS, n), eisner.chart_of(key_buffer, eisner.KINDS, n)
-            eisner.fill_chart(charts.sentence.arcs, n, all_charts.single_root, chart, charts.arc_keys, keys)
-            _copy_chart(chart, n, charts.scores)
-            _copy_chart(keys, n, charts.keys)
+        n, begin, end = lengths[b], charts[b], charts[b + 1]
+        shape = Shape(n, order, single_root)
+        if order == ARCS:
+            chart, key_chart = eisner.chart_of(buffer, eisner.KINDS, n), eisner.chart_of(key_buffer, eisner.KINDS, n)
+            eisner.fill_chart(arcs[b], n, single_root, chart, keys_of_arcs, key_chart)
+            _copy_chart(chart, n, scores[begin:end].reshape(KINDS, n + 1, n + 1))
+            _copy_chart(key_chart, n, cells[KEYS, begin:end].reshape(KINDS, n + 1, n + 1))
         else:
-            fill_by_keys(charts.sentence, charts.arc_keys, charts.scores, charts.keys)
-        clear(_pool_of(b, all_pools))
+            fill_by_keys(
+                shape,
+                arcs[b],
+                siblings[b],
+                grandparents[b],
+                scores[begin:end],
+                cells[:, begin:end],
+                splits,
+                keys,
+            )
+        for context in range(contexts_of(shape)):
+            for j in range(n + 1):
+                cells[BEST, begin + cell(shape, span(FULL, context, j, j))] = NONE
+        clear(values[pools[b] : pools[b + 1]], links[pools[b] : pools[b + 1]])
 
 
 @exact_kernel
-def _copy_chart(chart, n, cells):
-    """Copy Eisner's chart, ``[kind, last, first]``, to cells of spans."""
-    spans = cells.reshape(KINDS, n + 1, n + 1)
+def _copy_chart(chart, n, spans):
+    """Copy Eisner's chart, ``[kind, last, first]``, to spans ``[kind, head, last]``."""
     for j in range(n + 1):
         spans[FULL, j, j] = 0
         for i in range(j):
@@ -216,57 +189,105 @@ def _copy_chart(chart, n, cells):
 
 
 @exact_kernel
-def _extend(start, stop, lengths, all_charts, all_pools, count, state, heads, tree_scores):
+def _extend(
+    start,
+    stop,
+    lengths,
+    order,
+    single_root,
+    arcs,
+    siblings,
+    grandparents,
+    charts,
+    scores,
+    cells,
+    pools,
+    values,
+    links,
+    count,
+    state,
+    heads,
+    tree_scores,
+):
     """Extend the lists of items whose pool was full to ``count`` trees or to their end."""
-    stack = np.empty(4 * heads.shape[2], np.int64)
+    size = heads.shape[2]
+    stack, splits, keys = (np.empty(4 * size + 1, np.int64), np.empty((SPLIT_LINES, size)), np.empty(size, np.int64))
     for b in range(start, stop):
         if state[b, FULL_POOL]:
-            charts, pool = _charts_of(b, lengths[b], all_charts), _pool_of(b, all_pools)
-            state[b, FULL_POOL] = not _extend_item(charts, pool, count, state[b], stack, heads[b], tree_scores[b])
+            state[b, FULL_POOL] = not _extend_item(
+                Shape(lengths[b], order, single_root),
+                arcs[b],
+                siblings[b],
+                grandparents[b],
+                scores[charts[b] : charts[b + 1]],
+                cells[:, charts[b] : charts[b + 1]],
+                values[pools[b] : pools[b + 1]],
+                links[pools[b] : pools[b + 1]],
+                splits,
+                keys,
+                stack,
+                count,
+                state[b],
+                heads[b],
+                tree_scores[b],
+            )
 
 
 @exact_kernel
-def _extend_item(charts, pool, count, state, stack, heads, tree_scores):
+def _extend_item(
+    shape, arcs, siblings, grandparents, scores, cells, values, links, splits, keys, stack, count, state, heads, totals
+):
     """Extend the list of one item to ``count`` trees or to its end; return False if the pool is full."""
-    sentence = charts.sentence
-    if sentence.words == 0:  # the empty tree, which has no derivation
-        tree_scores[0], state[MADE] = 0.0, 1
+    if shape.words == 0:  # the empty tree, which has no derivation
+        totals[0], state[MADE] = 0.0, 1
         return True
+    sentence = ScoredSentence(shape.words, shape.order, shape.single_root, arcs, siblings, grandparents, arcs[:0])
+    top, derivation, is_found, needed = cell(shape, whole(shape)), state[LAST], False, DONE
+    if cells[BEST, top] == UNKNOWN:
+        needed = whole(shape)
+    stack[DEPTH], stack[1] = 1 if state[MADE] > 0 else 0, state[LAST]
     while state[MADE] < count:
-        if state[MADE] == 0:
-            has_first = has_room(sentence.words, pool.links)
-            derivation = best_derivation(whole(sentence), charts, pool) if has_first else UNKNOWN
-        else:
-            find_next(state[LAST], charts, pool, stack)
-            derivation = pool.links[state[LAST], NEXT]
-        if derivation == NONE:
-            return True
-        made = state[MADE]
-        if derivation == UNKNOWN or not _write_heads(derivation, charts, pool, stack, heads[made]):
+        if needed >= 0 and has_room(shape.words, links):
+            kind, context, h, m = parts_of_span(needed)
+            where = splits_of(shape, needed)
+            score_splits(shape.order, arcs, siblings, grandparents, kind, context, h, m, where, scores, splits)
+            add_split_keys(shape, needed, where, cells, keys)
+            cells[BEST, cell(shape, needed)] = add_best(needed, where.begin, where.end, splits, keys, values, links)
+        elif needed != DONE:
             return False
-        tree_scores[made] = score_of_tree(sentence, heads[made])
-        state[LAST] = derivation
-        state[MADE] += 1
+        if is_found:
+            needed = _write_heads(shape, cells, links, stack, heads[state[MADE]])
+        else:
+            needed = find_next(shape, cells, values, links, stack)
+        if needed == DONE and is_found:
+            totals[state[MADE]] = score_of_tree(sentence, heads[state[MADE]])
+            state[MADE], state[LAST] = state[MADE] + 1, derivation
+            is_found, stack[DEPTH], stack[1] = False, 1, derivation
+        elif needed == DONE:
+            derivation = links[state[LAST], NEXT] if state[MADE] > 0 else cells[BEST, top]
+            if derivation == NONE:
+                return True
+            is_found, stack[DEPTH], stack[1] = True, 1, derivation
     return True
 
 
 @exact_kernel
-def _write_heads(derivation, charts, pool, stack, heads):
-    """Write the heads of a tree; return False if the pool is full, and then call it again with a larger one."""
-    links = pool.links
-    stack[0] = derivation
-    depth = 1
-    while depth > 0:
-        if not has_room(charts.sentence.words, links):
-            return False
-        depth -= 1
+def _write_heads(shape, cells, links, stack, heads):
+    """Write the heads of the tree whose derivation is on a stack; return ``DONE``, or as ``find_next``."""
+    needed = DONE
+    while stack[DEPTH] > 0 and needed == DONE:
+        depth = stack[DEPTH]
         derivation = stack[depth]
-        head, dependent = arc_of(charts.sentence, links[derivation, SPAN], links[derivation, SPLIT])
-        if dependent > 0:
-            heads[dependent] = head
-        for which in (FIRST, SECOND):
-            if links[derivation, which] == UNKNOWN:
-                look_up_half(derivation, which, charts, pool)
-            stack[depth] = links[derivation, which]
-            depth += stack[depth] != NONE
-    return True
+        if links[derivation, FIRST] == UNKNOWN or links[derivation, SECOND] == UNKNOWN:
+            needed = look_up_halves(derivation, shape, cells, links)
+        if needed == DONE:
+            head, dependent = arc_of(shape, links[derivation, SPAN], links[derivation, SPLIT])
+            if dependent > 0:
+                heads[dependent] = head
+            depth -= 1
+            for which in (FIRST, SECOND):
+                if links[derivation, which] != NONE:
+                    depth += 1
+                    stack[depth] = links[derivation, which]
+            stack[DEPTH] = depth
+    return needed

@@ -54,6 +54,10 @@ class Item(NamedTuple):
     single_root: bool
     projective: bool
     order: IntArray  # (n+1,) words, the most certain first
+    # The index in a row at which the value of every level is: heads come first, then labels, then decisions, which
+    # begin at ``decisions``.
+    places: IntArray
+    decisions: int
     sentence: ScoredSentence
     scores: FloatArray  # (n+1, n+1)
     label_logs: FloatArray  # (n+1, n+1, L) log probabilities of an arc's labels
@@ -135,42 +139,29 @@ def with_room(trie, more):
 
 
 @exact_kernel
-def index_of(level, item):
-    """Return the index of a level's value in a row: heads come first, then labels, then decisions."""
-    if level >= item.head_levels:
-        return len(item.order) + item.order[level - item.head_levels]
-    return decisions_at(item) + level if item.projective else item.order[level]
-
-
-@exact_kernel
-def decisions_at(item):
-    """Return the index at which decisions begin in a row."""
-    return len(item.order) * (2 if item.levels > item.head_levels else 1)
-
-
-@exact_kernel
-def walk_down(trie, item, row, shares, stream):
+def walk_down(trie, places, row, shares, stream):
     """Walk from the root to a closed node in proportion to remaining mass, and fill the row."""
-    node, nodes, remaining = 0, trie.nodes, trie.remaining
+    node, nodes, entries, remaining = 0, trie.nodes, trie.entries, trie.remaining
     while nodes[node, COUNT] > 0:
         begin, count = nodes[node, BEGIN], nodes[node, COUNT]
         for child in range(count):
             shares[child] = remaining[begin + child]
         stream, child = choose_by_logs(shares, count, stream)
-        row[index_of(nodes[node, LEVEL], item)] = trie.entries[begin + child, VALUE]
-        node = child_at(trie, node, begin + child)
+        entry = begin + child
+        row[places[nodes[node, LEVEL]]] = entries[entry, VALUE]
+        node = entries[entry, NODE] if entries[entry, NODE] >= 0 else child_at(trie, node, entry)
     return stream, node
 
 
 @exact_kernel
-def walk_along(trie, item, row):
+def walk_along(trie, places, row):
     """Walk from the root to a closed node along a known tree."""
     node, nodes, entries = 0, trie.nodes, trie.entries
     while nodes[node, COUNT] > 0:
-        entry, value = nodes[node, BEGIN], row[index_of(nodes[node, LEVEL], item)]
+        entry, value = nodes[node, BEGIN], row[places[nodes[node, LEVEL]]]
         while entries[entry, VALUE] != value:
             entry += 1
-        node = child_at(trie, node, entry)
+        node = entries[entry, NODE] if entries[entry, NODE] >= 0 else child_at(trie, node, entry)
     return node
 
 
@@ -213,18 +204,18 @@ def push_opened(trie, node):
 @exact_kernel
 def finish_settling(trie):
     """Sum the remaining masses of the opened nodes, and of all nodes above."""
+    nodes, remaining, stacks = trie.nodes, trie.remaining, trie.stacks
     for place in range(trie.sizes[OPENED] - 1, -1, -1):  # children were opened after their parents
-        _sum_up(trie, trie.stacks[place, 1])
-    node = trie.nodes[trie.sizes[SETTLED], PARENT]
+        _sum_up(stacks[place, 1], nodes, remaining)
+    node = nodes[trie.sizes[SETTLED], PARENT]
     while node >= 0:
-        _sum_up(trie, node)
-        node = trie.nodes[node, PARENT]
+        _sum_up(node, nodes, remaining)
+        node = nodes[node, PARENT]
 
 
 @exact_kernel
-def _sum_up(trie, node):
+def _sum_up(node, nodes, remaining):
     """Set the remaining mass of an open node to the sum of its children's."""
-    nodes, remaining = trie.nodes, trie.remaining
     begin, end = nodes[node, BEGIN], nodes[node, BEGIN] + nodes[node, COUNT]
     top, total = -np.inf, 0.0
     for entry in range(begin, end):

@@ -15,7 +15,7 @@ labels, the levels of the heads are followed by as many levels of the same words
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,12 +44,10 @@ from treeparse.kernels.samples.trie import (
     Item,
     begin_settling,
     child_at,
-    decisions_at,
     emptied,
     finish_settling,
     has_room,
     hash_of,
-    index_of,
     new_trie,
     push_opened,
     put,
@@ -137,42 +135,36 @@ def sample_distinct_trees(
         which descend; past the number of trees -1, -inf and -inf.
     """
     batch, size = scores.shape[:2]
-    options = {"single_root": single_root, "threads": threads}
+    log_z, order = _sums_and_order(scores, others, lengths, projective, single_root=single_root, threads=threads)
+    width = size if label_logs is None else 2 * size
+    rows = np.full((batch, count, width + 2 * (size - 1) * projective), -1)
+    if known is not None:
+        rows[:, : known.shape[1], :width] = known[:, :count]
+    labels, nothing = np.empty((batch, 1, 1, 0)) if label_logs is None else label_logs, np.empty((batch, 0, 0, 0))
+    of_siblings, of_grandparents = (*(part.astype(np.float64) for part in others), nothing, nothing)[:2]
+    parts, seeds_of_trees = ARCS + len(others), seeds ^ TREE_SALT
+    options = single_root, projective, log_z, order, seeds_of_trees
+    items = Items(scores, of_siblings, of_grandparents, parts, labels, *options)
+    log_probs, left = (np.full((batch, count), -np.inf) for _ in range(2))
+    drawn = Drawn(rows, log_probs, left)
+    run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, items, drawn, threads=threads)
+    return np.ascontiguousarray(rows[:, :, :width]), log_probs, keys_of(left, seeds)
+
+
+def _sums_and_order(
+    scores: FloatArray, others: tuple[FloatArray, ...], lengths: IntArray, projective: bool, **options: Any
+) -> tuple[FloatArray, IntArray]:
+    """Return the log partition ``(B,)``, and words in the order of the trie's levels ``(B, n+1)``."""
     if projective:
         kernels: list[Callable[..., FloatArray]] = [
             inside_outside.log_partition,
             siblings.log_partition,
             grandparents.log_partition,
         ]
-        log_z = kernels[len(others)](scores, *others, lengths, **options)
-        order = np.tile(np.roll(np.arange(size), -1), (batch, 1))
-    else:
-        log_z, marginals = elimination.log_partition_and_marginals(scores, lengths, **options)
-        order = _words_by_certainty(marginals, lengths)
-    width = size if label_logs is None else 2 * size
-    rows = np.full((batch, count, width + 2 * (size - 1) * projective), -1)
-    if known is not None:
-        rows[:, : known.shape[1], :width] = known[:, :count]
-    if label_logs is None:
-        label_logs = np.empty((batch, 1, 1, 0))
-    log_probs, left = (np.full((batch, count), -np.inf) for _ in range(2))
-    nothing = np.empty((batch, 0, 0, 0))
-    of_siblings, of_grandparents = (*(part.astype(np.float64) for part in others), nothing, nothing)[:2]
-    items = Items(
-        scores,
-        of_siblings,
-        of_grandparents,
-        ARCS + len(others),
-        label_logs,
-        single_root,
-        projective,
-        log_z,
-        order,
-        seeds ^ TREE_SALT,
-    )
-    drawn = Drawn(rows, log_probs, left)
-    run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, items, drawn, threads=threads)
-    return np.ascontiguousarray(rows[:, :, :width]), log_probs, keys_of(left, seeds)
+        order = np.tile(np.roll(np.arange(scores.shape[1]), -1), (len(scores), 1))
+        return kernels[len(others)](scores, *others, lengths, **options), order
+    log_z, marginals = elimination.log_partition_and_marginals(scores, lengths, **options)
+    return log_z, _words_by_certainty(marginals, lengths)
 
 
 def keys_of(left: FloatArray, seeds: np.ndarray) -> FloatArray:
@@ -222,14 +214,21 @@ def _sample(start, stop, lengths, items, drawn):
 @exact_kernel
 def _item_of(b, n, items):
     """Return the constants of one item."""
-    scores, labels = items.scores[b], items.label_logs[b]
+    scores, labels, order = items.scores[b], items.label_logs[b], items.order[b]
     single_root, projective = items.single_root, items.projective
-    head_levels = 2 * n if projective else n
-    levels = head_levels + (n if labels.shape[2] > 0 else 0)
+    head_levels, label_levels = 2 * n if projective else n, n if labels.shape[2] > 0 else 0
+    levels, decisions = head_levels + label_levels, 2 * len(order) if label_levels else len(order)
+    places = np.empty(levels, np.int64)
+    for level in range(head_levels):
+        places[level] = decisions + level if projective else order[level]
+    for level in range(label_levels):
+        places[head_levels + level] = len(order) + order[level]
     parts = scores, items.siblings[b], items.grandparents[b], scores[:0]
     sentence = ScoredSentence(n, items.order_of_parts, single_root, *parts)
     spans = projective_prefix.inside(sentence) if projective else np.empty((2, 0))
-    return Item(n, head_levels, levels, single_root, projective, items.order[b], sentence, scores, labels, spans)
+    return Item(
+        n, head_levels, levels, single_root, projective, order, places, decisions, sentence, scores, labels, spans
+    )
 
 
 @exact_kernel
@@ -259,10 +258,10 @@ def _draw_tree(trie, item, log_z, memory, tree, stream):
     is_drawn = item.words > 0 and row[1] >= 0
     if is_drawn:
         if item.projective:
-            projective_prefix.derive(item.sentence, row, decisions_at(item), memory.stack)
-        node = walk_along(trie, item, row)
+            projective_prefix.derive(item.sentence, row, item.decisions, memory.stack)
+        node = walk_along(trie, item.places, row)
     else:
-        stream, node = walk_down(trie, item, row, memory.options, stream)
+        stream, node = walk_down(trie, item.places, row, memory.options, stream)
         for _ in range(MAX_TRIES):
             stream = _complete(node, row, trie.nodes[node, LEVEL], item, memory, stream)
             is_drawn = not stands_under(trie, node, row)
@@ -292,7 +291,7 @@ def _complete(node, row, level, item, memory, stream):
     """Draw all heads and labels from a node's level on; return the stream after its last draw."""
     options = memory.options
     if item.projective:
-        begin = decisions_at(item), min(level, item.head_levels)
+        begin = item.decisions, min(level, item.head_levels)
         stream = projective_prefix.draw(item.sentence, item.spans, row, *begin, memory.stack, memory.terms, stream)
     elif level < item.words:
         graph = prefix.graph_under(memory.graphs, node, row, level, item)
@@ -302,7 +301,7 @@ def _complete(node, row, level, item, memory, stream):
         for label in range(item.label_logs.shape[2]):
             options[label] = item.label_logs[row[word], word, label]
         stream, label = choose_by_logs(options, item.label_logs.shape[2], stream)
-        row[index_of(later, item)] = label
+        row[item.places[later]] = label
     return stream
 
 
@@ -349,7 +348,7 @@ def _open(trie, item, memory, node):
     tree = facts[TREE]
     while tree >= 0:
         older = trie.marks[tree, OLDER]
-        entry = entry_of[trie.rows[tree, index_of(level, item)]]
+        entry = entry_of[trie.rows[tree, item.places[level]]]
         put(trie, child_at(trie, node, entry), tree)
         tree = older
     push_opened(trie, node)
@@ -359,21 +358,21 @@ def _open(trie, item, memory, node):
 def _next_logs(trie, item, memory, node, logs):
     """Fill the log probabilities of the values of a node's level given its prefix; return their number."""
     level, row = trie.nodes[node, LEVEL], memory.row
+    nodes, entries, places = trie.nodes, trie.entries, item.places
     above = node
     while above > 0:
-        facts = trie.nodes[above]
-        row[index_of(facts[LEVEL] - 1, item)] = trie.entries[facts[ENTRY], VALUE]
-        above = facts[PARENT]
+        row[places[nodes[above, LEVEL] - 1]] = entries[nodes[above, ENTRY], VALUE]
+        above = nodes[above, PARENT]
     if level >= item.head_levels:
         if item.projective:
-            projective_prefix.replay(item.sentence, row, decisions_at(item), item.head_levels, memory.stack)
+            projective_prefix.replay(item.sentence, row, item.decisions, item.head_levels, memory.stack)
         word = item.order[level - item.head_levels]
         labels = item.label_logs.shape[2]
         for label in range(labels):
             logs[label] = item.label_logs[row[word], word, label]
         return labels
     if item.projective:
-        at, sentence, stack = decisions_at(item), item.sentence, memory.stack
+        at, sentence, stack = item.decisions, item.sentence, memory.stack
         return projective_prefix.next_logs(sentence, item.spans, row, at, level, stack, memory.terms, logs)
     graph = prefix.graph_under(memory.graphs, node, row, level, item)
     prefix.next_heads(memory.graphs, graph, item.order[level], item, logs)
