@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 from helpers.precise import CONTEXT
 
-from treeparse.kernels.sums import elimination, hessian, inside_outside
-from treeparse.kernels.sums.in_logs import code_lengths_by_elimination, code_lengths_of_spans, double_double
+from treeparse.kernels.sums import elimination, hessian
+from treeparse.kernels.sums.in_logs import code_lengths_by_elimination, double_double
 from treeparse.kernels.sums.in_logs import elimination as elimination_in_logs
-from treeparse.kernels.sums.in_logs import spans as spans_in_logs
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 LENGTHS = np.array([1, 5, 8, 23])
 SIZE = 25
 IMPLEMENTATIONS = {
     "nonprojective": (elimination, hessian, elimination_in_logs, code_lengths_by_elimination),
-    "projective": (inside_outside, inside_outside, spans_in_logs, code_lengths_of_spans),
 }
 EVERY_ONE = pytest.mark.parametrize("trees", IMPLEMENTATIONS)
 Number = tuple[float, float]

@@ -1,7 +1,7 @@
 """Best projective trees with scores of siblings and of grandparents, in O(n^4) ([Lec]; Koo and Collins 2010).
 
-The recurrences are those of ``treeparse.kernels.sums.grandparents``, with maxima of summed scores in the place of sums
-of products, and rows of contexts as there. The chart is that of ``spans``.
+The recurrences are those of ``treeparse.kernels.sums.grandparent_charts``, with maxima of summed scores in the place of
+sums of products, and rows of contexts as there. The chart is that of ``spans``.
 """
 
 from typing import Any, NamedTuple
@@ -66,7 +66,7 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, singl
     chart = np.empty(0)
     for b in range(start, stop):
         others = siblings[items[b]], grandparents[items[b]]
-        sentence = ScoredSentence(lengths[b], GRANDPARENTS, single_root, arcs[b], *others, arcs[b, :0])
+        sentence = ScoredSentence(lengths[b], GRANDPARENTS, single_root, arcs[b], *others)
         cells = cells_of(sentence)
         if cells > len(chart):
             chart = np.empty(cells)

@@ -1,6 +1,6 @@
 """Best projective trees with scores of adjacent siblings, in O(n^3) ([Lec]; McDonald and Pereira 2006).
 
-The recurrences are those of ``treeparse.kernels.sums.siblings`` with maxima of summed scores in the place of sums of
+The recurrences are those of ``treeparse.kernels.sums.charts`` with maxima of summed scores in the place of sums of
 products. The chart is that of ``spans`` with one context, and the full spans transposed after it.
 """
 
@@ -52,7 +52,7 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, single_root, heads)
         n, item = lengths[b], items[b]
         if not _fill(arcs[b], siblings[item], n, single_root, chart, row):
             continue
-        sentence = ScoredSentence(n, SIBLINGS, single_root, arcs[b], siblings[item], siblings[:0, 0], arcs[b, :0])
+        sentence = ScoredSentence(n, SIBLINGS, single_root, arcs[b], siblings[item], siblings[:0, 0])
         if read_tree(sentence, arc_keys, chart, None, stack, heads[b]):
             continue
         if len(arc_keys) == 0:

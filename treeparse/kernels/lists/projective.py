@@ -162,7 +162,7 @@ def _cells_of(lengths, order):
     result = np.empty(len(lengths), np.int64)
     nothing, of_parts = np.empty((0, 0)), np.empty((0, 0, 0))
     for b in range(len(lengths)):
-        result[b] = cells_of(ScoredSentence(lengths[b], order, False, nothing, of_parts, of_parts, nothing))
+        result[b] = cells_of(ScoredSentence(lengths[b], order, False, nothing, of_parts, of_parts))
     return result
 
 
@@ -175,7 +175,7 @@ def _begins_of(sizes: IntArray) -> IntArray:
 def _charts_of(b, n, charts):
     """Return the charts of one item."""
     begin, end = charts.begins[b], charts.begins[b + 1]
-    scores = charts.arcs[b], charts.siblings[b], charts.grandparents[b], charts.arcs[b, :0]
+    scores = charts.arcs[b], charts.siblings[b], charts.grandparents[b]
     sentence = ScoredSentence(n, charts.order, charts.single_root, *scores)
     return Charts(sentence, charts.scores[begin:end], charts.arc_keys, charts.keys[begin:end], charts.best[begin:end])
 

@@ -14,7 +14,6 @@ The words whose heads are most certain come first: improbable trees part late, w
 labels, the levels of the heads are followed by as many levels of the same words' labels.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +58,7 @@ from treeparse.kernels.samples.trie import (
     with_room,
 )
 from treeparse.kernels.spans import ARCS, ScoredSentence, score_of_tree
-from treeparse.kernels.sums import elimination, grandparents, inside_outside, siblings
+from treeparse.kernels.sums import elimination, inside_outside
 from treeparse.kernels.threads import run_batch
 
 GRAPHS = 8  # that are kept
@@ -101,7 +100,7 @@ class TrieMemory(NamedTuple):
     entry_of: IntArray  # (M,)
     row: IntArray  # a tree
     stack: IntArray  # (4n+4,)
-    terms: FloatArray  # (2, n+1)
+    terms: FloatArray  # (n+1,)
 
 
 def sample_distinct_trees(
@@ -139,12 +138,7 @@ def sample_distinct_trees(
     batch, size = scores.shape[:2]
     options = {"single_root": single_root, "threads": threads}
     if projective:
-        kernels: list[Callable[..., FloatArray]] = [
-            inside_outside.log_partition,
-            siblings.log_partition,
-            grandparents.log_partition,
-        ]
-        log_z = kernels[len(others)](scores, *others, lengths, **options)
+        log_z = inside_outside.log_partition(scores, *others, lengths, **options)
         order = np.tile(np.roll(np.arange(size), -1), (batch, 1))
     else:
         log_z, marginals = elimination.log_partition_and_marginals(scores, lengths, **options)
@@ -208,7 +202,7 @@ def _sample(start, stop, lengths, items, drawn):
         np.empty(options, np.int64),
         np.empty(drawn.rows.shape[2], np.int64),
         np.empty(4 * size, np.int64),
-        np.empty((2, size)),
+        np.empty(size),
     )
     trie = new_trie(drawn.left.shape[1], drawn.rows.shape[2])  # a row has more places than levels
     for b in range(start, stop):
@@ -226,9 +220,9 @@ def _item_of(b, n, items):
     single_root, projective = items.single_root, items.projective
     head_levels = 2 * n if projective else n
     levels = head_levels + (n if labels.shape[2] > 0 else 0)
-    parts = scores, items.siblings[b], items.grandparents[b], scores[:0]
+    parts = scores, items.siblings[b], items.grandparents[b]
     sentence = ScoredSentence(n, items.order_of_parts, single_root, *parts)
-    spans = projective_prefix.inside(sentence) if projective else np.empty((2, 0))
+    spans = projective_prefix.inside(sentence) if projective else np.empty(0)
     return Item(n, head_levels, levels, single_root, projective, items.order[b], sentence, scores, labels, spans)
 
 
