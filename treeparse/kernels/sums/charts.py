@@ -105,8 +105,8 @@ def multiply(
         centre(charts[WEIGHT], n, charts[RIGHT])
         scale = largest(charts[WEIGHT].reshape(size), charts[RIGHT].reshape(size), MIN_SCALE)
         if siblings is not None:
-            charts[BETWEEN_T], used = 0.0, starts[n + 1, 0]
-            pack(sibling_vectors[b], n, charts[BETWEEN_T], charts[LEFT], packed_vectors, starts)
+            used = starts[n + 1, 0]
+            pack(sibling_vectors[b], n, charts[LEFT], packed_vectors, starts)
             scale = largest(charts[FIRST].reshape(size), charts[LEFT].reshape(size), scale)
             scale = largest(packed[:used], packed_vectors[:used], scale)
         scale = power_of_two(scale)
@@ -181,41 +181,37 @@ def load_arcs(scores, n, w):
         w[0, j] = w[j, j] = -np.inf
 
 
-# A maximum is vectorised only without NaN.
-@maximum_kernel
-def largest_siblings(scores, n, single_root, tops):
-    """Fill the largest score of every arc's siblings, no sibling included, ``[dependent, head]``."""
-    for head in range(n + 1):
-        for dependent in range(1, n + 1):
-            if head == dependent:
-                continue
-            top = scores[head, dependent, head]
-            if head > 0 or not single_root:  # with a single root node 0 has no siblings
-                for k in range(min(head, dependent) + 1, max(head, dependent)):
-                    top = scores[head, dependent, k] if scores[head, dependent, k] > top else top
-            tops[dependent, head] = top
-
-
 @kernel
 def load_siblings(scores, n, single_root, charts, packed, starts):
     """Fill weights of siblings over each arc's largest, whose score is added to the arc's."""
-    w, first, tops = charts[WEIGHT], charts[FIRST], charts[BETWEEN_T]
-    largest_siblings(scores, n, single_root, tops)
-    for j in range(1, n + 1):
-        for i in range(n + 1):
-            if i != j:
-                w[j, i] += tops[j, i]
-                tops[j, i] = tops[j, i] if tops[j, i] > -np.inf else 0.0
-    size = find_starts(n, starts)
+    first, size = charts[FIRST], find_starts(n, starts)
     packed[:size] = -np.inf
-    pack(scores, n, tops, first, packed, starts)
-    if single_root and n > 0:
-        packed[: starts[1, 1]] = -np.inf
+    pack_below_largest(scores, n, single_root, charts[WEIGHT], first, packed, starts)
     for entry in range(size):
         packed[entry] = exp(packed[entry])
     for j in range(n + 1):
         for i in range(n + 1):
             first[j, i] = exp(first[j, i])
+
+
+# A maximum is vectorised only without NaN.
+@maximum_kernel
+def pack_below_largest(scores, n, single_root, w, first, packed, starts):
+    """Do ``pack`` for scores, less each arc's largest, which is added to ``w``; with a single root node 0 has none."""
+    for head in range(n + 1):
+        first[0, head] = first[head, head] = -np.inf
+        for dependent in range(1, n + 1):
+            if dependent == head:
+                continue
+            top, (k, count, at) = scores[head, dependent, head], siblings_of(head, dependent, starts)
+            count = 0 if head == 0 and single_root else count
+            for c in range(count):
+                top = scores[head, dependent, k + c] if scores[head, dependent, k + c] > top else top
+            w[dependent, head] += top
+            shift = np.float64(top) if top > -np.inf else 0.0
+            first[dependent, head] = scores[head, dependent, head] - shift
+            for c in range(count):
+                packed[at + c] = scores[head, dependent, k + c] - shift
 
 
 @exact_kernel
@@ -226,16 +222,16 @@ def siblings_of(head, dependent, starts):
 
 
 @kernel
-def pack(numbers, n, tops, first, packed, starts):
-    """Fill what siblings have, less the tops of their arcs, and ``first[dependent, head]`` of no sibling."""
+def pack(numbers, n, first, packed, starts):
+    """Fill what siblings have, and ``first[dependent, head]`` of no sibling."""
     for head in range(n + 1):
         first[0, head] = first[head, head] = -np.inf
         for dependent in range(1, n + 1):
             if dependent != head:
-                top, k, count, at = tops[dependent, head], *siblings_of(head, dependent, starts)
-                first[dependent, head] = numbers[head, dependent, head] - top
+                k, count, at = siblings_of(head, dependent, starts)
+                first[dependent, head] = numbers[head, dependent, head]
                 for c in range(count):
-                    packed[at + c] = numbers[head, dependent, k + c] - top
+                    packed[at + c] = numbers[head, dependent, k + c]
 
 
 @kernel
