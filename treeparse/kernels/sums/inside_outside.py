@@ -15,6 +15,8 @@ from treeparse.kernels.spans import ARCS, GRANDPARENTS
 from treeparse.kernels.sums import charts, grandparent_charts, spans_in_logs
 from treeparse.kernels.threads import run_batch
 
+PRECISE = -660.0  # of the log of a marginal times Z after scaling: underflow has lost less than 1e-18 of it
+LOWEST_SCORE = -1e300  # instead of -inf, whose difference to itself is no number
 NO_PARTS = np.empty((0, 0, 0, 0))
 Parts = tuple[AnyFloatArray, ...]
 
@@ -42,8 +44,27 @@ def log_marginals(*parts_and_lengths: Any, single_root: bool, threads: int = 1) 
     *parts, lengths = parts_and_lengths
     results = tuple(np.full_like(part, -np.inf) for part in parts)
     log_z, items = np.empty(len(lengths)), np.arange(len(lengths))
+    if len(parts) == ARCS:
+        items = _logs_of_plain(parts[0], lengths, results[0], single_root=single_root, threads=threads)
     spans_in_logs.sum_items(tuple(parts), lengths, items, log_z, results, single_root=single_root, threads=threads)
     return results if len(results) > ARCS else results[0]
+
+
+def _logs_of_plain(scores: FloatArray, lengths: IntArray, logs: FloatArray, **options: Any) -> IntArray:
+    """Store log marginals where plain weights are as precise; return the items ``(I,)`` where they are not."""
+    log_z, marginals = log_partition_and_marginals(scores, lengths, **options)
+    nodes = np.arange(scores.shape[1])
+    is_node = nodes <= lengths[:, None]
+    arcs = is_node[:, :, None] & is_node[:, None] & (nodes > 0) & (nodes[:, None] != nodes) & (scores > -np.inf)
+    weights = np.where(arcs, scores, -np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tops = np.maximum(weights.max(1), LOWEST_SCORE)
+        log_sums = tops + np.log(np.exp(weights - tops[:, None]).sum(1))
+        shared = log_z - np.where(is_node & (nodes > 0), log_sums, 0.0).sum(1)
+        of_arcs = np.log(np.minimum(marginals, 1.0))
+        is_precise = np.where(arcs, of_arcs, 0.0).min((1, 2), initial=0.0) + np.minimum(shared, 0.0) > PRECISE
+    logs[is_precise] = np.where(arcs, of_arcs, -np.inf)[is_precise]
+    return (~is_precise).nonzero()[0]
 
 
 def hessian_vector_product(*parts_lengths_and_vectors: Any, single_root: bool, threads: int = 1) -> Any:

@@ -152,7 +152,8 @@ def inside(sentence, vectors, logs, tangents, terms):
 
 @exact_kernel
 def _sum(sentence, vectors, number, logs, tangents, terms):
-    here, (begin, end) = cell(sentence, number), splits(sentence, number)
+    shape = shape_of(sentence)
+    here, (begin, end) = cell(shape, number), splits(shape, number)
     top = log_terms(sentence, number, logs, terms)
     if top == -np.inf:
         return
@@ -200,7 +201,8 @@ def _outside(sentence, vectors, logs, tangents, terms, results):
 @exact_kernel
 def _share(sentence, vectors, number, logs, tangents, terms, outer, slopes, results):
     """Give each split of a span its share of the span's marginal."""
-    here, (begin, end), total = cell(sentence, number), splits(sentence, number), 0.0
+    shape, total = shape_of(sentence), 0.0
+    here, (begin, end) = cell(shape, number), splits(shape, number)
     log_terms(sentence, number, logs, terms)
     for place in range(end - begin):
         total += np.exp(terms[place])
@@ -214,18 +216,18 @@ def _share(sentence, vectors, number, logs, tangents, terms, outer, slopes, resu
         if len(tangents) > 0:
             change = _tangent(sentence, vectors, number, k, tangents) - tangents[here]
             slope = np.exp(log_share) * slopes[here] + np.exp(log_marginal) * change
-        for half in halves(sentence, number, k):
+        for half in halves(shape, number, k):
             if half != NO_SPAN:
-                outer[cell(sentence, half)] = log_add(outer[cell(sentence, half)], log_marginal)
+                outer[cell(shape, half)] = log_add(outer[cell(shape, half)], log_marginal)
                 if len(tangents) > 0:
-                    slopes[cell(sentence, half)] += slope
+                    slopes[cell(shape, half)] += slope
         _, context, _, _ = parts_of_span(number)
-        head, dependent = arc_of(sentence, number, k)
+        head, dependent = arc_of(shape, number, k)
         if dependent > 0:
             _give(results.arcs[head], dependent, log_marginal, slope, len(tangents) > 0)
-            if sentence.order > ARCS:
+            if shape.order > ARCS:
                 _give(results.siblings[head, dependent], k, log_marginal, slope, len(tangents) > 0)
-            if sentence.order == GRANDPARENTS and head > 0:
+            if shape.order == GRANDPARENTS and head > 0:
                 _give(results.grandparents[head, dependent], context, log_marginal, slope, len(tangents) > 0)
 
 
