@@ -35,18 +35,3 @@ def exp(x):
     series = (series * r + 1.0) * r + 1.0
     power = np.int64(np.float64(rounded).view(np.int64) << MANTISSA_BITS).view(np.float64)
     return 0.0 if x <= LOWEST else series * power
-
-
-@exact_kernel
-def exponentiate(values):
-    """Replace numbers by ``exp`` of them."""
-    for i in range(len(values)):
-        values[i] = exp(values[i])
-
-
-@exact_kernel
-def exponentiate_row(matrix, at, top, count):
-    """Replace numbers by ``exp(number - top)``."""
-    row = matrix.reshape(matrix.size)
-    for i in range(at, at + count):
-        row[i] = exp(row[i] - top)

@@ -28,13 +28,3 @@ def log_sum(values, start, stop):
     for i in range(start, stop):
         total += np.exp(values[i] - top)
     return top + np.log(total)
-
-
-@exact_kernel
-def two_sum(x, y):
-    """Return the rounded sum of two numbers, and what the rounding lost (Knuth)."""
-    total = x + y
-    if total == -np.inf:
-        return total, 0.0
-    part = total - x
-    return total, (x - (total - part)) + (y - part)

@@ -29,9 +29,8 @@ import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.rows import whole as whole_vectors
-from treeparse.kernels.vectors import LANES
 
+LANES = 8  # numbers of a row of contexts are padded to a multiple of it
 KINDS = 3
 FULL, ARC, MID = range(KINDS)
 ORDERS = 4
@@ -52,7 +51,14 @@ class ScoredSentence(NamedTuple):
     arcs: FloatArray  # (n+1, n+1) [head, dependent]
     siblings: AnyFloatArray  # (n+1, n+1, n+1) [head, dependent, the dependent before, or the head]
     grandparents: AnyFloatArray  # (n+1, n+1, n+1) [head, dependent, the head's head], which arcs of node 0 have not
-    remainders: FloatArray  # (n+1, n+1) what rounding took from the scores of arcs, for sums in logs; or empty
+
+
+class SentenceShape(NamedTuple):
+    """What decides how spans split; inner loops take this and arrays, because arrays in a tuple count references."""
+
+    words: int
+    order: int
+    single_root: bool
 
 
 class AllowedArcs(NamedTuple):
@@ -62,6 +68,12 @@ class AllowedArcs(NamedTuple):
     before: IntArray  # (n+1, n+2): how many of these are below a node
     heads: IntArray  # (n+1,): a bit for each vector of contexts with a head of the node
     ranges: IntArray  # what ``ranges_of_contexts`` found last
+
+
+@exact_kernel
+def shape_of(sentence):
+    """Return the shape of a sentence."""
+    return SentenceShape(sentence.words, sentence.order, sentence.single_root)
 
 
 @exact_kernel
@@ -80,7 +92,7 @@ def cells_of(sentence):
 @exact_kernel
 def contexts_width(n):
     """Return the length of a row of contexts in whole vectors."""
-    return whole_vectors(n + 1)
+    return (n + LANES) // LANES * LANES
 
 
 @exact_kernel
@@ -253,23 +265,22 @@ def arc_of(sentence, number, k):
 @exact_kernel
 def scores_of_split(sentence, number, k):
     """Return the scores that a split adds to those of its halves: of its arc, of the sibling, of the grandparent."""
-    head, dependent = arc_of(sentence, number, k)
-    if dependent == 0:
-        return 0.0, 0.0, 0.0
-    arc, sibling, grandparent = sentence.arcs[head, dependent], 0.0, 0.0
-    if sentence.order > ARCS:
-        sibling = np.float64(sentence.siblings[head, dependent, k])
-    if sentence.order == GRANDPARENTS and head > 0:
-        _, context, _, _ = parts_of_span(number)
-        grandparent = np.float64(sentence.grandparents[head, dependent, context])
-    return arc, sibling, grandparent
+    return part_scores(shape_of(sentence), sentence.arcs, sentence.siblings, sentence.grandparents, number, k)
 
 
 @exact_kernel
-def remainder_of_split(sentence, number, k):
-    """Return what rounding took from the score of a split's arc."""
-    head, dependent = arc_of(sentence, number, k)
-    return sentence.remainders[head, dependent] if dependent > 0 and len(sentence.remainders) > 0 else 0.0
+def part_scores(shape, arcs, siblings, grandparents, number, k):
+    """Do ``scores_of_split`` by arrays."""
+    head, dependent = arc_of(shape, number, k)
+    if dependent == 0:
+        return 0.0, 0.0, 0.0
+    arc, sibling, grandparent = arcs[head, dependent], 0.0, 0.0
+    if shape.order > ARCS:
+        sibling = np.float64(siblings[head, dependent, k])
+    if shape.order == GRANDPARENTS and head > 0:
+        _, context, _, _ = parts_of_span(number)
+        grandparent = np.float64(grandparents[head, dependent, context])
+    return arc, sibling, grandparent
 
 
 @exact_kernel

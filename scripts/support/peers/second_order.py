@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,10 +10,10 @@ from support.peers.clones import import_supar
 from torch import Tensor
 
 from treeparse.kernels.best.siblings import best_trees
-from treeparse.kernels.sums import siblings as sums
+from treeparse.kernels.sums import inside_outside as sums
 from treeparse.trees import ProjectiveCRF, SecondOrderCRF, SiblingCRF, TreeCRF
 
-Calls = dict[str, Callable[[], Tensor]]
+Calls = dict[str, Callable[[], Any]]
 COUNT = 16  # of a list's trees, and of samples
 
 

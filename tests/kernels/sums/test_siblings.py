@@ -5,8 +5,7 @@ import pytest
 from helpers.oracles import Array, score_scale
 from helpers.second_order import enumerated, siblings_of
 
-from treeparse.kernels.sums import inside_outside
-from treeparse.kernels.sums.siblings import (
+from treeparse.kernels.sums.inside_outside import (
     hessian_vector_product,
     log_marginals,
     log_partition,
@@ -70,7 +69,7 @@ def test_siblings_of_score_zero_leave_the_trees_of_first_order(single_root: bool
         arcs, siblings = random_parts(stream, 5, n=20, scale=scale)
         siblings[:] = 0.0
         log_z, marginals, of_siblings = log_partition_and_marginals(arcs, siblings, LENGTHS, single_root=single_root)
-        expected = inside_outside.log_partition_and_marginals(arcs, LENGTHS, single_root=single_root)
+        expected = log_partition_and_marginals(arcs, LENGTHS, single_root=single_root)
         np.testing.assert_allclose(log_z, expected[0], rtol=1e-14)
         np.testing.assert_allclose(marginals, expected[1], rtol=0, atol=1e-12)
         np.testing.assert_allclose(of_siblings.sum(-1), marginals, rtol=0, atol=1e-12)
@@ -78,7 +77,7 @@ def test_siblings_of_score_zero_leave_the_trees_of_first_order(single_root: bool
         product, _ = hessian_vector_product(
             arcs, siblings, LENGTHS, vectors, np.zeros_like(siblings), single_root=single_root
         )
-        expected = inside_outside.hessian_vector_product(arcs, LENGTHS, vectors, single_root=single_root)
+        expected = hessian_vector_product(arcs, LENGTHS, vectors, single_root=single_root)
         np.testing.assert_allclose(product, expected, rtol=0, atol=1e-12)
 
 

@@ -241,7 +241,7 @@ def _extend_item(
     if shape.words == 0:  # the empty tree, which has no derivation
         totals[0], state[MADE] = 0.0, 1
         return True
-    sentence = ScoredSentence(shape.words, shape.order, shape.single_root, arcs, siblings, grandparents, arcs[:0])
+    sentence = ScoredSentence(shape.words, shape.order, shape.single_root, arcs, siblings, grandparents)
     top, derivation, is_found, needed = cell(shape, whole(shape)), state[LAST], False, DONE
     if cells[BEST, top] == UNKNOWN:
         needed = whole(shape)

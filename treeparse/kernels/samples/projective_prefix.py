@@ -12,14 +12,14 @@ from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import log_sum
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.spans import ARC, FULL, arc_of, cells_of, parts_of_span, push_halves, push_whole, splits
-from treeparse.kernels.sums.in_logs import spans as spans_in_logs
+from treeparse.kernels.sums import spans_in_logs
 
 
 @exact_kernel
 def inside(sentence):
     """Return the logs of all spans of a sentence."""
-    logs = np.empty((2, cells_of(sentence)))
-    spans_in_logs.inside(sentence, sentence, logs, np.empty(0), np.empty((2, sentence.words + 1)))
+    logs = np.empty(cells_of(sentence))
+    spans_in_logs.inside(sentence, sentence, logs, np.empty(0), np.empty(sentence.words + 1))
     return logs
 
 
@@ -52,9 +52,9 @@ def next_logs(sentence, spans, row, at, level, stack, terms, logs):
     number = stack[replay(sentence, row, at, level, stack) - 1]
     begin, end = splits(sentence, number)
     spans_in_logs.log_terms(sentence, number, spans, terms)
-    total = log_sum(terms[0], 0, end - begin)
+    total = log_sum(terms, 0, end - begin)
     for place in range(end - begin):
-        logs[place] = terms[0, place] - total
+        logs[place] = terms[place] - total
     return end - begin
 
 
@@ -66,7 +66,7 @@ def draw(sentence, spans, row, at, level, stack, terms, stream):
         number = stack[height - 1]
         begin, end = splits(sentence, number)
         spans_in_logs.log_terms(sentence, number, spans, terms)
-        stream, row[at + later] = choose_by_logs(terms[0], end - begin, stream)
+        stream, row[at + later] = choose_by_logs(terms, end - begin, stream)
         height = _decide(sentence, row, row[at + later], stack, height)
     return stream
 

@@ -61,7 +61,7 @@ class Item(NamedTuple):
     sentence: ScoredSentence
     scores: FloatArray  # (n+1, n+1)
     label_logs: FloatArray  # (n+1, n+1, L) log probabilities of an arc's labels
-    spans: FloatArray  # (2, C) logs of the sentence's spans; empty for trees that need not be projective
+    spans: FloatArray  # (C,) logs of the sentence's spans; empty for trees that need not be projective
 
 
 @exact_kernel

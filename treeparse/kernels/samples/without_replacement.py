@@ -14,7 +14,6 @@ The words whose heads are most certain come first: improbable trees part late, w
 labels, the levels of the heads are followed by as many levels of the same words' labels.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +56,7 @@ from treeparse.kernels.samples.trie import (
     with_room,
 )
 from treeparse.kernels.spans import ARCS, ScoredSentence, score_of_tree
-from treeparse.kernels.sums import elimination, grandparents, inside_outside, siblings
+from treeparse.kernels.sums import elimination, inside_outside
 from treeparse.kernels.threads import run_batch
 
 GRAPHS = 8  # that are kept
@@ -99,7 +98,7 @@ class TrieMemory(NamedTuple):
     entry_of: IntArray  # (M,)
     row: IntArray  # a tree
     stack: IntArray  # (4n+4,)
-    terms: FloatArray  # (2, n+1)
+    terms: FloatArray  # (n+1,)
 
 
 def sample_distinct_trees(
@@ -156,13 +155,8 @@ def _sums_and_order(
 ) -> tuple[FloatArray, IntArray]:
     """Return the log partition ``(B,)``, and words in the order of the trie's levels ``(B, n+1)``."""
     if projective:
-        kernels: list[Callable[..., FloatArray]] = [
-            inside_outside.log_partition,
-            siblings.log_partition,
-            grandparents.log_partition,
-        ]
         order = np.tile(np.roll(np.arange(scores.shape[1]), -1), (len(scores), 1))
-        return kernels[len(others)](scores, *others, lengths, **options), order
+        return inside_outside.log_partition(scores, *others, lengths, **options), order
     log_z, marginals = elimination.log_partition_and_marginals(scores, lengths, **options)
     return log_z, _words_by_certainty(marginals, lengths)
 
@@ -200,7 +194,7 @@ def _sample(start, stop, lengths, items, drawn):
         np.empty(options, np.int64),
         np.empty(drawn.rows.shape[2], np.int64),
         np.empty(4 * size, np.int64),
-        np.empty((2, size)),
+        np.empty(size),
     )
     trie = new_trie(drawn.left.shape[1], drawn.rows.shape[2])  # a row has more places than levels
     for b in range(start, stop):
@@ -223,9 +217,9 @@ def _item_of(b, n, items):
         places[level] = decisions + level if projective else order[level]
     for level in range(label_levels):
         places[head_levels + level] = len(order) + order[level]
-    parts = scores, items.siblings[b], items.grandparents[b], scores[:0]
+    parts = scores, items.siblings[b], items.grandparents[b]
     sentence = ScoredSentence(n, items.order_of_parts, single_root, *parts)
-    spans = projective_prefix.inside(sentence) if projective else np.empty((2, 0))
+    spans = projective_prefix.inside(sentence) if projective else np.empty(0)
     return Item(
         n, head_levels, levels, single_root, projective, order, places, decisions, sentence, scores, labels, spans
     )

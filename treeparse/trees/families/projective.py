@@ -5,9 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-
-from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best import eisner
 from treeparse.kernels.lists.projective import ProjectiveKBest
 from treeparse.kernels.samples import projective as sampling
@@ -15,10 +12,6 @@ from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
 from treeparse.trees.families.family import KBest
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
-
-
-def _sample(scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int, **options: Any) -> IntArray:
-    return sampling.sample_trees(scores, lengths, seeds.view(np.uint64), count, **options)
 
 
 @dataclass(frozen=True)
@@ -34,10 +27,10 @@ class Projective(KernelFamily):
         log_marginals=inside_outside.log_marginals,
         best_trees=eisner.best_trees,
         are_trees=eisner.are_projective_trees,
-        sample=_sample,
+        sample=sampling.sample_trees,
     )
     drawing: ClassVar[tuple[Callable[..., Any], ...]] = (
-        _sample,
+        sampling.sample_trees,
         inside_outside.log_partition,
         partial(without_replacement.sample_distinct_trees, projective=True),
     )

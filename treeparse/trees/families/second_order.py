@@ -5,20 +5,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.arrays import FloatArray
 from treeparse.kernels.best import grandparents as best_with_grandparents
 from treeparse.kernels.best import nonprojective_siblings
 from treeparse.kernels.best import siblings as best_with_siblings
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.best.eisner import are_projective_trees
 from treeparse.kernels.lists.projective import ProjectiveKBest
-from treeparse.kernels.samples import second_order, without_replacement
-from treeparse.kernels.sums import grandparents as sums_with_grandparents
-from treeparse.kernels.sums import siblings as sums_with_siblings
+from treeparse.kernels.samples import without_replacement
+from treeparse.kernels.samples.projective import sample_trees
+from treeparse.kernels.sums import inside_outside
 from treeparse.trees.families.arrays import integers, run
 from treeparse.trees.families.family import Family, KBest, Tensors
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
@@ -26,12 +25,6 @@ from treeparse.trees.families.part_kinds import GRANDPARENTS, SIBLINGS
 from treeparse.trees.parts import PartKind
 
 _draw_distinct = partial(without_replacement.sample_distinct_trees, projective=True)
-
-
-def _sample(arcs: FloatArray, *others: Any, **options: Any) -> IntArray:
-    """Draw trees by scores of arcs and of other parts, lengths, seeds and the number of trees."""
-    *parts, lengths, seeds, count = others
-    return second_order.sample_trees(arcs, tuple(parts), lengths, seeds.view(np.uint64), count, **options)
 
 
 def _list(arcs: FloatArray, *others: Any, single_root: bool) -> KBest:
@@ -56,15 +49,15 @@ class ProjectiveSiblings(_ProjectiveParts):
     name: ClassVar[str] = "sibling"
     kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
     functions: ClassVar[KernelFunctions] = KernelFunctions(
-        log_partition=sums_with_siblings.log_partition,
-        log_partition_and_marginals=sums_with_siblings.log_partition_and_marginals,
-        hessian_vector_product=sums_with_siblings.hessian_vector_product,
-        log_marginals=sums_with_siblings.log_marginals,
+        log_partition=inside_outside.log_partition,
+        log_partition_and_marginals=inside_outside.log_partition_and_marginals,
+        hessian_vector_product=inside_outside.hessian_vector_product,
+        log_marginals=inside_outside.log_marginals,
         best_trees=best_with_siblings.best_trees,
         are_trees=are_projective_trees,
-        sample=_sample,
+        sample=sample_trees,
     )
-    drawing: ClassVar[tuple[Callable[..., Any], ...]] = _sample, sums_with_siblings.log_partition, _draw_distinct
+    drawing: ClassVar[tuple[Callable[..., Any], ...]] = sample_trees, inside_outside.log_partition, _draw_distinct
     list_of_best: ClassVar[Callable[..., KBest]] = staticmethod(_list)
 
 
@@ -75,15 +68,15 @@ class ProjectiveGrandparents(_ProjectiveParts):
     name: ClassVar[str] = "second-order"
     kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS, GRANDPARENTS)
     functions: ClassVar[KernelFunctions] = KernelFunctions(
-        log_partition=sums_with_grandparents.log_partition,
-        log_partition_and_marginals=sums_with_grandparents.log_partition_and_marginals,
-        hessian_vector_product=sums_with_grandparents.hessian_vector_product,
-        log_marginals=sums_with_grandparents.log_marginals,
+        log_partition=inside_outside.log_partition,
+        log_partition_and_marginals=inside_outside.log_partition_and_marginals,
+        hessian_vector_product=inside_outside.hessian_vector_product,
+        log_marginals=inside_outside.log_marginals,
         best_trees=best_with_grandparents.best_trees,
         are_trees=are_projective_trees,
-        sample=_sample,
+        sample=sample_trees,
     )
-    drawing: ClassVar[tuple[Callable[..., Any], ...]] = _sample, sums_with_grandparents.log_partition, _draw_distinct
+    drawing: ClassVar[tuple[Callable[..., Any], ...]] = sample_trees, inside_outside.log_partition, _draw_distinct
     list_of_best: ClassVar[Callable[..., KBest]] = staticmethod(_list)
 
 
