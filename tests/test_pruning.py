@@ -19,7 +19,7 @@ from treeparse.names import TreeKind
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
-from treeparse.trees.relaxed import arcs_of
+from treeparse.trees.parts import arcs_of
 
 LEAST = 0.05
 KINDS: list[TreeKind] = ["siblings", "second_order"]

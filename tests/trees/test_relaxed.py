@@ -9,8 +9,7 @@ from helpers.tree_cases import Case, Enumerated, every_case, generator
 from torch import Size, Tensor
 
 from treeparse import TreeparseError
-from treeparse.trees.randomness import item_seeds
-from treeparse.trees.relaxed import gumbel_noise
+from treeparse.trees.randomness import gumbel_noise, item_seeds
 
 LENGTHS, CPU = torch.tensor([4, 2, 3]), torch.device("cpu")
 
@@ -123,8 +122,7 @@ def test_the_law_of_the_noise() -> None:
 @every_case
 def test_faults(case: Case) -> None:
     p = case.make(case.parameters(3, seed=13))
-    for temperature in (0.0, -1.0, math.nan):
+    for temperature in (0.0, -1.0, 1e-300, math.nan):
         with pytest.raises(TreeparseError, match="A temperature must be above 0"):
             p.relaxed_sample(temperature)
-    with pytest.raises(TreeparseError, match=r"beyond|between"):
-        p.relaxed_sample(1e-300)
+    assert p.relaxed_sample(1e-12).isfinite().all()

@@ -8,7 +8,7 @@ from torch.distributions import kl_divergence
 
 from treeparse import LabeledCRF, ProjectiveCRF, SecondOrderCRF, SiblingCRF, TreeparseError
 from treeparse.trees.families.part_kinds import GRANDPARENTS
-from treeparse.trees.relaxed import arcs_of
+from treeparse.trees.parts import arcs_of
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 

@@ -6,7 +6,7 @@ from torch import Tensor
 from treeparse.batch import Batch, moved, readable_without_sync
 from treeparse.trees import TreeCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
-from treeparse.trees.relaxed import arcs_agreeing_with, arcs_of
+from treeparse.trees.parts import arcs_agreeing_with, arcs_of
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.objectives.objective import Data
 from treeparse.trees import LabeledCRF, LabeledTree
-from treeparse.trees.relaxed import arcs_of
+from treeparse.trees.parts import arcs_of
 
 from .likelihood import known_trees
 from .objective import Objective

@@ -29,9 +29,8 @@ from treeparse.trees.families import DistinctMethod, Family, Method
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.look_ups import rows_at
 from treeparse.trees.part_values import expected_accuracy
-from treeparse.trees.parts import Parts, named
-from treeparse.trees.randomness import Generators, item_seeds
-from treeparse.trees.relaxed import arcs_agreeing_with, arcs_of, perturbed, straight_through
+from treeparse.trees.parts import Parts, arcs_agreeing_with, arcs_of, named, straight_through
+from treeparse.trees.randomness import Generators, item_seeds, perturbed
 from treeparse.trees.tree_lists import (
     MAX_ENUMERATED_WORDS,
     BestTrees,
@@ -43,6 +42,7 @@ from treeparse.trees.tree_lists import (
 )
 
 SHOWN = 4  # sentences of a batch in a notebook
+MIN_TEMPERATURE = 1e-12  # by which scores stay far from the largest float64
 
 
 class TreeCRF(TreeDistribution):
@@ -361,10 +361,10 @@ class TreeCRF(TreeDistribution):
         """Raise all probabilities to the power ``1 / temperature`` and normalise them; float64.
 
         Raises:
-            TreeparseError: unless the temperature is above 0.
+            TreeparseError: unless the temperature is at least ``MIN_TEMPERATURE``.
         """
-        if not temperature > 0:
-            raise TreeparseError(f"A temperature must be above 0, got {temperature}.")
+        if not temperature >= MIN_TEMPERATURE:
+            raise TreeparseError(f"A temperature must be above 0, at least {MIN_TEMPERATURE}, got {temperature}.")
         return self.with_scores(self.parts.map(lambda part: part.double() / temperature))
 
     def log_prob(self, value: Tensor) -> Tensor:

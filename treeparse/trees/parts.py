@@ -160,3 +160,18 @@ def _terms(scores: Tensor, marginals: Tensor) -> Tensor:
 def _sum_of_items(values: Tensor) -> Tensor:
     """Sum the values of each item: ``(B, ...) -> (B,)``."""
     return values.sum(tuple(range(1, values.dim())))
+
+
+def arcs_of(heads: Tensor) -> Tensor:
+    """Return the arcs of trees ``(*batch, n+1)`` as a mask ``(*batch, n+1, n+1)`` bool."""
+    return heads.unsqueeze(-2) == torch.arange(heads.shape[-1], device=heads.device).unsqueeze(-1)
+
+
+def arcs_agreeing_with(heads: Tensor) -> Tensor:
+    """Return the arcs ``(*batch, n+1, n+1)`` bool of trees that have known heads ``(*batch, n+1)``; -1 is unknown."""
+    return arcs_of(heads) | (heads < 0).unsqueeze(-2)
+
+
+def straight_through(relaxed: Tensor, chosen: Tensor) -> Tensor:
+    """Return a bool mask as exactly 0 and 1, with the gradient of its relaxation of the same shape."""
+    return chosen.to(relaxed.dtype) + (relaxed - relaxed.detach())

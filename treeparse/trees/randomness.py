@@ -6,7 +6,7 @@ Seeds are int64 tensors ``(B,)``, one a batch item, on any device; their bits ar
 from collections.abc import Sequence
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Size, Tensor
 
 from treeparse.batch import moved, readable_without_sync
 from treeparse.errors import TreeparseError
@@ -19,6 +19,9 @@ Generators = Generator | Sequence[Generator] | None
 GAMMA, FIRST_FACTOR, SECOND_FACTOR = (
     constant - 2**64 for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
+
+GUMBEL_SALT = 0x67756D62656C  # gives this noise another stream than samples
+SMALLEST = 2.0**-54  # half of the smallest step of uniform numbers: noise is finite
 
 
 def item_seeds(generator: Generators, items: int) -> Tensor:
@@ -69,3 +72,19 @@ def _mixed(bits: Tensor) -> Tensor:
 def _shifted(bits: Tensor, by: int) -> Tensor:
     """Shift right, with zeros on the left."""
     return (bits >> by) & (2 ** (64 - by) - 1)
+
+
+def gumbel_noise(seeds: Tensor, shape: Size, batch_axes: int, device: torch.device) -> Tensor:
+    """Draw independent standard Gumbel noise of a shape ``(*batch, n+1, n+1, ...)``, float64 on a device.
+
+    An item's noise depends on its seed, one of ``(B,)``, and not on the padding of its batch.
+    """
+    heads, *rest = shape[batch_axes:]
+    numbers = uniforms(seeds, heads, Size(rest).numel(), salt=GUMBEL_SALT, device=device)
+    return -(-numbers.clamp_min(SMALLEST).log()).log().reshape(shape)
+
+
+def perturbed(scores: Tensor, batch_shape: Size, generator: Generators) -> Tensor:
+    """Add Gumbel noise to scores ``(*batch, n+1, n+1, ...)``; the result is float64 with the scores' graph."""
+    seeds = item_seeds(generator, batch_shape.numel())
+    return scores.double() + gumbel_noise(seeds, scores.shape, len(batch_shape), scores.device)

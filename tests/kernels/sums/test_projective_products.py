@@ -9,6 +9,8 @@ from helpers.hostile_scores import prefer_each_other
 from helpers.oracles import PRECISE, Array, projective_partition
 from helpers.projective_sums import product_of, random_arcs
 
+from treeparse.kernels.sums import inside_outside
+
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 
 
@@ -72,3 +74,26 @@ def test_probable_trees_far_apart_in_score(single_root: bool, scale: float) -> N
         noise, vector = stream.normal(size=(2, 11, 11))
         scores = stream.integers(-1, 2, size=(11, 11)) * scale + noise
         assert_precise_product(scores, vector, random_arcs(stream, 10, 5), single_root, scale)
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 3])
+def test_vectors_of_forbidden_parts_touch_no_other_item(kinds: int) -> None:
+    """Working memory is used again for the next item; what was NaN there once made its product NaN."""
+    stream = np.random.default_rng(5)
+    lengths = stream.integers(1, 7, size=20)
+    scales = 10.0 ** stream.integers(-1, 5, size=20)
+    parts = [(stream.normal(size=(20, *[7] * (3 if kind else 2))).T * scales).T.copy() for kind in range(kinds)]
+    for part in parts:
+        part[stream.random(part.shape) < 0.2] = -np.inf
+    vectors = [np.where(part > -np.inf, stream.normal(size=part.shape), np.nan) for part in parts]
+
+    def product(items: slice) -> tuple[np.ndarray, ...]:
+        arguments = [part[items] for part in (*parts, lengths, *vectors)]
+        found = inside_outside.hessian_vector_product(*arguments, single_root=True)
+        return found if kinds > 1 else (found,)
+
+    together = product(slice(None))
+    for item in range(20):
+        for own, alone in zip(together, product(slice(item, item + 1)), strict=True):
+            np.testing.assert_array_equal(own[item], alone[0])
+            assert not np.isnan(alone).any()

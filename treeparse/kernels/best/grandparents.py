@@ -8,9 +8,9 @@ j; nothing reads what is between.
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.best.spans import SPLIT_LINES, Shape, find_best_tree
+from treeparse.kernels.best.spans import SPLIT_LINES, find_best_tree
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.spans import ARC, FULL, GRANDPARENTS, KINDS, MID, contexts_width
+from treeparse.kernels.spans import ARC, FULL, GRANDPARENTS, KINDS, MID, SentenceShape, contexts_width
 from treeparse.kernels.threads import run_batch
 
 TOGETHER = 4  # splits of a span, of which each has a row; more rows than eight are not vectorised
@@ -57,7 +57,7 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, singl
         chart = scores.reshape(KINDS, n + 1, n + 1, width)
         _fill(arcs[b], siblings[item], grandparents[item], n, single_root, chart, row[:width], numbers, dependents)
         if chart[FULL, 0, n, 0] > -np.inf:
-            shape = Shape(n, GRANDPARENTS, single_root)
+            shape = SentenceShape(n, GRANDPARENTS, single_root)
             find_best_tree(shape, arcs[b], siblings[item], grandparents[item], scores, stack, *splits, heads[b])
 
 

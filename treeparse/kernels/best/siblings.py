@@ -7,9 +7,9 @@ last]: the kinds of spans, and the full spans transposed, so that all loops run 
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.best.spans import SPLIT_LINES, Shape, find_best_tree
+from treeparse.kernels.best.spans import SPLIT_LINES, find_best_tree
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.spans import ARC, FULL, KINDS, MID, SIBLINGS
+from treeparse.kernels.spans import ARC, FULL, KINDS, MID, SIBLINGS, SentenceShape
 from treeparse.kernels.threads import run_batch
 
 FULL_T = KINDS
@@ -46,7 +46,7 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, single_root, heads)
         n, item = lengths[b], items[b]
         square = (n + 1) * (n + 1)
         if _fill(arcs[b], siblings[item], n, single_root, memory[: CHARTS * square].reshape(CHARTS, n + 1, n + 1)):
-            shape, scores = Shape(n, SIBLINGS, single_root), memory[: KINDS * square]
+            shape, scores = SentenceShape(n, SIBLINGS, single_root), memory[: KINDS * square]
             find_best_tree(shape, arcs[b], siblings[item], nothing, scores, stack, *splits, heads[b])
 
 

@@ -3,7 +3,7 @@
 A span's score is the best one of its splits. Where two splits tie, the charts are filled again with the summed keys of
 arcs (``ties``), and a split is better by its score and then by its key.
 
-Functions take a sentence's ``Shape`` and the scores of arcs ``(n+1, n+1)``, siblings and grandparents, both
+Functions take a sentence's ``SentenceShape`` and the scores of arcs ``(n+1, n+1)``, siblings and grandparents, both
 ``(n+1, n+1, n+1)`` or, of an order below, empty. A record with arrays would count references to them in every call.
 """
 
@@ -34,14 +34,6 @@ from treeparse.kernels.ties import arc_key
 
 SPLIT_LINES = 3
 SCORE, SIBLING, ARC_SCORE = range(SPLIT_LINES)
-
-
-class Shape(NamedTuple):
-    """What determines the spans of a sentence."""
-
-    words: int
-    order: int  # what has scores: ARCS, SIBLINGS or GRANDPARENTS
-    single_root: bool
 
 
 class Splits(NamedTuple):

@@ -8,7 +8,13 @@ import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best import eisner
-from treeparse.kernels.best.spans import SPLIT_LINES, Shape, add_split_keys, fill_by_keys, score_splits, splits_of
+from treeparse.kernels.best.spans import (
+    SPLIT_LINES,
+    add_split_keys,
+    fill_by_keys,
+    score_splits,
+    splits_of,
+)
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.lists.derivations import (
     BEST,
@@ -36,6 +42,7 @@ from treeparse.kernels.spans import (
     KINDS,
     MID,
     ScoredSentence,
+    SentenceShape,
     arc_of,
     cell,
     cells_of,
@@ -136,7 +143,7 @@ def _count_cells(lengths, order):
     """Return the number of cells of every item."""
     result = np.empty(len(lengths), np.int64)
     for b in range(len(lengths)):
-        result[b] = cells_of(Shape(lengths[b], order, False))
+        result[b] = cells_of(SentenceShape(lengths[b], order, False))
     return result
 
 
@@ -155,7 +162,7 @@ def _begin(
     buffer, key_buffer = np.empty(eisner.KINDS * size * size), np.empty(eisner.KINDS * size * size, np.int64)
     for b in range(start, stop):
         n, begin, end = lengths[b], charts[b], charts[b + 1]
-        shape = Shape(n, order, single_root)
+        shape = SentenceShape(n, order, single_root)
         if order == ARCS:
             chart, key_chart = eisner.chart_of(buffer, eisner.KINDS, n), eisner.chart_of(key_buffer, eisner.KINDS, n)
             eisner.fill_chart(arcs[b], n, single_root, chart, keys_of_arcs, key_chart)
@@ -215,7 +222,7 @@ def _extend(
     for b in range(start, stop):
         if state[b, FULL_POOL]:
             state[b, FULL_POOL] = not _extend_item(
-                Shape(lengths[b], order, single_root),
+                SentenceShape(lengths[b], order, single_root),
                 arcs[b],
                 siblings[b],
                 grandparents[b],

@@ -26,7 +26,6 @@ from treeparse.kernels.spans import (
     cells_of,
     halves,
     parts_of_span,
-    push_halves,
     push_whole,
     shape_of,
     splits,
@@ -118,11 +117,11 @@ def _draw_plain(spans, weights, n, stream, stack, heads):
                     break
         if is_full:
             heads[k] = h
-            stack[height, 0], stack[height, 1] = -1 - h, k
-            height += 1
             if k != m:
                 stack[height, 0], stack[height, 1] = k, m
                 height += 1
+            stack[height, 0], stack[height, 1] = -1 - h, k
+            height += 1
         else:
             if k != left:
                 stack[height, 0], stack[height, 1] = left, k
@@ -211,7 +210,20 @@ def _draw_trees(sentence, spans, is_plain, seed, stack, terms, heads):
             head, dependent = arc_of(shape, number, begin + place)
             if dependent > 0:
                 heads[sample, dependent] = head
-            depth = push_halves(shape, number, begin + place, flat, depth)
+            depth = _push(shape, number, begin + place, flat, depth)
+
+
+@exact_kernel
+def _push(shape, number, k, stack, depth):
+    """Do ``push_halves`` so that what an arc spans is drawn at once after the arc, as ``_draw_plain`` does."""
+    first, second = halves(shape, number, k)
+    kind, _, _, _ = parts_of_span(number)
+    for half in (second, first) if kind == FULL else (first, second):
+        _, _, h, m = parts_of_span(half)
+        if h != m:
+            stack[depth] = half
+            depth += 1
+    return depth
 
 
 @exact_kernel

@@ -93,6 +93,7 @@ def multiply(
     for b in range(start, stop):
         n = lengths[b]
         charts, duals = charts_of(memory, n, siblings), charts_of(all_charts, n, siblings)
+        memory[:] = 0.0  # vectors of another item may have been NaN
         load_arcs(arcs[b], n, charts[WEIGHT])
         if siblings is not None:
             load_siblings(siblings[b], n, single_root, charts, packed, starts)

@@ -12,7 +12,7 @@ from treeparse.data.features.padding import padded
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
 from treeparse.trees import LabeledDistribution
-from treeparse.trees.relaxed import arcs_agreeing_with
+from treeparse.trees.parts import arcs_agreeing_with
 
 
 class UnfitSentenceError(TreeparseError):

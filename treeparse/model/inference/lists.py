@@ -20,7 +20,7 @@ from treeparse.names import Decoder, listing_decoder_named
 from treeparse.rules import Rules
 from treeparse.sentence import Sentence, tree_problem
 from treeparse.trees import LabeledCRF, LabeledDistribution
-from treeparse.trees.relaxed import arcs_of
+from treeparse.trees.parts import arcs_of
 
 LONGEST_LIST = 2**27  # words in the list of one sentence
 

@@ -92,9 +92,5 @@ class SampledLists(ListFinder):
         return [Generator().manual_seed(int(each.generate_state(1, np.uint64)[0])) for each in sequences]
 
     def _tempered(self, p: LabeledDistribution) -> LabeledCRF:
-        """The distribution at the temperature; raise if scores become so large that rounding errors would decide."""
-        crf = as_crf(p, f"Temperatures other than 1, here {self.temperature},")
-        try:
-            return crf.tempered(self.temperature)
-        except TreeparseError as error:
-            raise TreeparseError(f"The temperature {self.temperature} is too low for these scores: {error}") from error
+        """Return the distribution at the temperature."""
+        return as_crf(p, f"Temperatures other than 1, here {self.temperature},").tempered(self.temperature)

@@ -34,9 +34,8 @@ from treeparse.trees.labels.sources import ForbiddenLabels, LabelSource, LabelTe
 from treeparse.trees.labels.trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.look_ups import gather, rows_at
 from treeparse.trees.part_values import expected_accuracy
-from treeparse.trees.parts import Parts, named
-from treeparse.trees.randomness import Generators, item_seeds
-from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
+from treeparse.trees.parts import Parts, arcs_of, named, straight_through
+from treeparse.trees.randomness import Generators, item_seeds, perturbed
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF
 from treeparse.trees.tree_kinds import DISTRIBUTIONS
 from treeparse.trees.tree_lists import (
@@ -513,7 +512,7 @@ class LabeledCRF(TreeDistribution):
         """Raise all probabilities to the power ``1 / temperature`` and normalise them; float64.
 
         Raises:
-            TreeparseError: unless the temperature is above 0.
+            TreeparseError: as for the base.
         """
         base = self.base.tempered(temperature)
         if not isinstance(self.label_scores, Tensor):
