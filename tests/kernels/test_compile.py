@@ -2,13 +2,13 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import numba
 import pytest
 from helpers.unprivileged import make_read_only, run_as_nobody
 
@@ -196,6 +196,4 @@ def test_what_is_compiled_at_a_first_call_is_said_before(kernels: Kernels, caplo
 def test_kernels_use_public_names_of_numba_alone() -> None:
     folder = Path(treeparse.kernels.__file__).parent
     for path in folder.rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        assert "from numba" not in text and "import numba." not in text, path
-    assert numba.njit is not None
+        assert not re.search(r"numba\.(core|misc|np)\b", path.read_text(encoding="utf-8")), path

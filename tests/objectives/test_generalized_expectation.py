@@ -136,7 +136,7 @@ def distance_mask(distances: tuple[int, ...]) -> Tensor:
 
 
 @pytest.mark.parametrize("kind", ["squared", "kl"])
-@pytest.mark.parametrize("scale", [1e3, 1e6])
+@pytest.mark.parametrize("scale", [1e3, 1e5])
 def test_sure_models_make_no_nan(kind: Any, scale: float, path: str) -> None:
     """Shares are 0 and 1 up to rounding, at the target or as far from it as can be."""
     objective = GeneralizedExpectation(path, kind)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels.arrays import AnyFloatArray, FloatArray
 from treeparse.kernels.compile import exact_kernel
 
 LANES = 8  # numbers of a row of contexts are padded to a multiple of it
@@ -38,7 +38,6 @@ ARCS, SIBLINGS, GRANDPARENTS = range(1, ORDERS)  # what has scores: arcs alone, 
 SPANS_OF_PAIR = 5
 NODE_BITS = 20
 NODE_MASK = (1 << NODE_BITS) - 1
-LAST_BIT = 62  # of all vectors from there on
 NO_SPAN = 0  # FULL 0; 0, 0: what completes a split into one span
 
 
@@ -59,15 +58,6 @@ class SentenceShape(NamedTuple):
     words: int
     order: int
     single_root: bool
-
-
-class AllowedArcs(NamedTuple):
-    """The arcs of a sentence that are not forbidden, so that loops skip all others: where arcs are pruned, most."""
-
-    dependents: IntArray  # (n+1, n+1) of every head, ascending
-    before: IntArray  # (n+1, n+2): how many of these are below a node
-    heads: IntArray  # (n+1,): a bit for each vector of contexts with a head of the node
-    ranges: IntArray  # what ``ranges_of_contexts`` found last
 
 
 @exact_kernel
@@ -96,83 +86,9 @@ def contexts_width(n):
 
 
 @exact_kernel
-def has_contexts(at, i, j):
-    """Return whether a span from i to j has one of the ``LANES`` contexts from ``at`` on, a multiple of ``LANES``."""
-    if i == 0:
-        return at == 0
-    return at < i or at + LANES > j + 1
-
-
-@exact_kernel
-def new_allowed(n):
-    """Return memory for sentences of up to n words."""
-    size = n + 1
-    dependents, before = np.empty((size, size), np.int64), np.empty((size, size + 1), np.int64)
-    return AllowedArcs(dependents, before, np.empty(size, np.int64), np.empty(contexts_width(n) + 2, np.int64))
-
-
-@exact_kernel
-def find_allowed(arcs, n, allowed):
-    """Find the arcs ``[head, dependent]`` whose score is not -inf."""
-    for node in range(n + 1):
-        allowed.heads[node] = 1 if node == 0 else 0  # arcs of node 0 have the context 0
-    for h in range(n + 1):
-        count, bit = 0, np.int64(1) << min(h // LANES, LAST_BIT)
-        allowed.before[h, 0] = allowed.before[h, 1] = 0
-        for m in range(1, n + 1):
-            if m != h and arcs[h, m] > -np.inf:
-                allowed.dependents[h, count] = m
-                allowed.heads[m] |= bit
-                count += 1
-            allowed.before[h, m + 1] = count
-
-
-@exact_kernel
-def is_used(heads, at, i, j):
-    """Return whether a span from i to j has one of the ``LANES`` contexts from ``at`` on, by the bits of its heads."""
-    return (heads >> min(at // LANES, LAST_BIT)) & 1 == 1 and has_contexts(at, i, j)
-
-
-@exact_kernel
-def ranges_of_contexts(allowed, heads, n, i, j):
-    """Return how many ranges of used contexts a span from i to j has; ``allowed.ranges`` are their starts and ends."""
-    count, is_inside = 0, False
-    for at in range(0, contexts_width(n), LANES):
-        is_here = is_used(heads, at, i, j)
-        if is_here:
-            if not is_inside:
-                allowed.ranges[2 * count] = at
-                count += 1
-            allowed.ranges[2 * count - 1] = at + LANES
-        is_inside = is_here
-    return count
-
-
-@exact_kernel
 def row_of(n, kind, h, m):
     """Return the cell at which the contexts of a span begin, where there are contexts."""
     return ((kind * (n + 1) + h) * (n + 1) + m) * contexts_width(n)
-
-
-@exact_kernel
-def packed_size(n):
-    """Return the size of the numbers of all siblings of n words, up to a whole vector after the last row."""
-    return n * (n + 1) * (2 * n + 1) // 6 + LANES
-
-
-@exact_kernel
-def packed_at(n, i, j):
-    """Return where the siblings of i -> j begin, i < j; those of j -> i, if i > 0, end there. They lie by j - i."""
-    width = j - i
-    return (width - 1) * width * (6 * n + 5 - 4 * width) // 6 + 2 * i * width
-
-
-@exact_kernel
-def place_of(n, h, d):
-    """Return where an arc's siblings begin, which node is the first of them, and their number."""
-    if h < d:
-        return packed_at(n, h, d), h, d - h
-    return packed_at(n, d, h) - (h - d), d + 1, h - d
 
 
 @exact_kernel

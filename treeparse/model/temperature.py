@@ -157,8 +157,8 @@ def _gold_batches(parser: Parser, sentences: Sequence[Sentence], batch_words: in
             batch = parser.collate([sentences[index] for index in indices], indices)
             p = parser.distribution(batch, keep=trees.arcs(indices, parser.device))
             gold = trees(p, indices)
-            possible = gold.log_probs[:, 0] > -torch.inf
-            batches.append(_GoldBatch(p, gold.heads[:, 0], gold.labels[:, 0], possible))
+            possible = gold.log_probs[0] > -torch.inf
+            batches.append(_GoldBatch(p, gold.heads[0], gold.labels[0], possible))
     return batches
 
 

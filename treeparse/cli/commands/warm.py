@@ -28,7 +28,7 @@ from treeparse.training.linear.learner import LinearLearner
 from treeparse.training.settings.config import LinearLearningConfig
 
 EPILOG = """examples:
-  treeparse warm
+  treeparse warm --quiet
   NUMBA_CACHE_DIR=/var/cache/treeparse treeparse warm
 
 Compiled kernels are cached in the first of these folders that is writable: NUMBA_CACHE_DIR, the installation, the
