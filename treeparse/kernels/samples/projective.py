@@ -58,6 +58,7 @@ def _sample_arcs(start, stop, lengths, order, arcs, siblings, grandparents, seed
     """Draw trees with scores of arcs alone."""
     size = arcs.shape[1]
     (memory, lines), spans = charts.new_memory(size, None), np.empty((3, size, size))
+    packed, starts = charts.new_packed(size, None)
     stack, terms, nothing = np.empty((4 * size, 2), np.int64), np.empty(size), np.empty((0, 0, 0))
     for b in range(start, stop):
         n = lengths[b]
@@ -66,7 +67,7 @@ def _sample_arcs(start, stop, lengths, order, arcs, siblings, grandparents, seed
         log_scale = charts.weigh_words(plain[charts.WEIGHT], n)
         if log_scale == -np.inf:
             continue
-        if charts.inside(plain, None, None, n, single_root, lines) > charts.SAFE:
+        if charts.inside(plain, None, packed, starts, n, single_root, lines) > charts.SAFE:
             _order_spans(plain, n, spans)
             for sample in range(heads.shape[1] if n > 0 else 0):
                 _draw_plain(spans, plain[charts.WEIGHT], n, new_stream(seeds[b], sample), stack, heads[b, sample])
@@ -156,13 +157,13 @@ def _sample(start, stop, lengths, order, arcs, siblings, grandparents, seeds, si
 def _fill(shape, scores, memory, spans):
     """Fill the weights of all spans, up to what all splits of a span share; return whether these are safe."""
     (buffer, lines, packed, starts), (n, _, single_root), (arcs, siblings, _) = memory, shape, scores
-    plain = charts.charts_of(buffer, n, packed)
+    plain = charts.charts_of(buffer, n, siblings)
     charts.load_arcs(arcs, n, plain[charts.WEIGHT])
     charts.load_siblings(siblings, n, single_root, plain, packed, starts)
     if charts.weigh_words(plain[charts.WEIGHT], n) == -np.inf:
         buffer[:] = 0.0
         return False
-    if not charts.inside(plain, packed, starts, n, single_root, lines) > charts.SAFE:
+    if not charts.inside(plain, siblings, packed, starts, n, single_root, lines) > charts.SAFE:
         return False
     cells = spans.reshape(len(spans) // ((n + 1) * (n + 1)), n + 1, n + 1)
     for j in range(n + 1):
