@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import AnyFloatArray, FloatArray
 from treeparse.kernels.compile import exact_kernel
 
 LANES = 8  # numbers of a row of contexts are padded to a multiple of it
@@ -41,19 +40,13 @@ NODE_MASK = (1 << NODE_BITS) - 1
 NO_SPAN = 0  # FULL 0; 0, 0: what completes a split into one span
 
 
-class ScoredSentence(NamedTuple):
-    """The scores of one sentence; of an order below, other arrays are empty. Arrays may have more nodes than it."""
-
-    words: int
-    order: int
-    single_root: bool
-    arcs: FloatArray  # (n+1, n+1) [head, dependent]
-    siblings: AnyFloatArray  # (n+1, n+1, n+1) [head, dependent, the dependent before, or the head]
-    grandparents: AnyFloatArray  # (n+1, n+1, n+1) [head, dependent, the head's head], which arcs of node 0 have not
-
-
 class SentenceShape(NamedTuple):
-    """What decides how spans split; inner loops take this and arrays, because arrays in a tuple count references."""
+    """What decides how spans split: loops take this and arrays, because arrays in a tuple count references.
+
+    The arrays are scores of arcs ``[head, dependent]``, of siblings ``[head, dependent, the dependent before, or the
+    head]`` and of grandparents ``[head, dependent, the head's head]``, which arcs of node 0 have not. Those of an order
+    above are empty. Arrays may have more nodes than the sentence.
+    """
 
     words: int
     order: int
@@ -61,22 +54,16 @@ class SentenceShape(NamedTuple):
 
 
 @exact_kernel
-def shape_of(sentence):
-    """Return the shape of a sentence."""
-    return SentenceShape(sentence.words, sentence.order, sentence.single_root)
-
-
-@exact_kernel
-def contexts_of(sentence):
+def contexts_of(shape):
     """Return the number of contexts."""
-    return sentence.words + 1 if sentence.order == GRANDPARENTS else 1
+    return shape.words + 1 if shape.order == GRANDPARENTS else 1
 
 
 @exact_kernel
-def cells_of(sentence):
+def cells_of(shape):
     """Return how many cells the spans have."""
-    width = contexts_width(sentence.words) if sentence.order == GRANDPARENTS else 1
-    return KINDS * (sentence.words + 1) ** 2 * width
+    width = contexts_width(shape.words) if shape.order == GRANDPARENTS else 1
+    return KINDS * (shape.words + 1) ** 2 * width
 
 
 @exact_kernel
@@ -98,9 +85,9 @@ def span(kind, context, h, m):
 
 
 @exact_kernel
-def whole(sentence):
+def whole(shape):
     """Return the span of the whole sentence."""
-    return span(FULL, 0, 0, sentence.words)
+    return span(FULL, 0, 0, shape.words)
 
 
 @exact_kernel
@@ -111,26 +98,26 @@ def parts_of_span(number):
 
 
 @exact_kernel
-def cell(sentence, number):
+def cell(shape, number):
     """Return the cell of a span."""
     kind, context, h, m = parts_of_span(number)
-    if sentence.order == GRANDPARENTS:
-        return row_of(sentence.words, kind, h, m) + context
-    return (kind * (sentence.words + 1) + h) * (sentence.words + 1) + m
+    if shape.order == GRANDPARENTS:
+        return row_of(shape.words, kind, h, m) + context
+    return (kind * (shape.words + 1) + h) * (shape.words + 1) + m
 
 
 @exact_kernel
-def span_of_pair(sentence, context, i, j, which):
+def span_of_pair(shape, context, i, j, which):
     """Return one of the ``SPANS_OF_PAIR`` spans from i to j, i < j, smaller ones first; ``NO_SPAN`` if it is not used.
 
     The context is a number below ``contexts_of``.
     """
-    is_between_arc = which == 0 and sentence.order == ARCS
+    is_between_arc = which == 0 and shape.order == ARCS
     if i == 0 and (context > 0 or which % 2 == 0) and not is_between_arc:  # node 0 is no dependent
         return NO_SPAN
-    if i > 0 and sentence.order == GRANDPARENTS and i <= context <= j:
+    if i > 0 and shape.order == GRANDPARENTS and i <= context <= j:
         return NO_SPAN
-    if sentence.order == ARCS and (which in (1, 2)):
+    if shape.order == ARCS and (which in (1, 2)):
         return NO_SPAN
     if which == 0:
         return span(MID, context, i, j)
@@ -139,12 +126,12 @@ def span_of_pair(sentence, context, i, j, which):
 
 
 @exact_kernel
-def splits(sentence, number):
+def splits(shape, number):
     """Return the range of a span's splits, which may be empty."""
     kind, _, h, m = parts_of_span(number)
-    only_one = h == 0 and sentence.single_root and kind != MID
+    only_one = h == 0 and shape.single_root and kind != MID
     if kind == FULL:
-        if only_one and m < sentence.words:
+        if only_one and m < shape.words:
             return 0, 0
         return (h + 1, m + 1) if h < m else (m, h)
     if kind == ARC:
@@ -155,14 +142,14 @@ def splits(sentence, number):
 
 
 @exact_kernel
-def halves(sentence, number, k):
+def halves(shape, number, k):
     """Return the two spans into which a split takes a span."""
     kind, context, h, m = parts_of_span(number)
     if kind == MID:
         return span(FULL, context, h, k), span(FULL, context, m, k + 1)
-    below = h if sentence.order == GRANDPARENTS else 0
+    below = h if shape.order == GRANDPARENTS else 0
     if kind == FULL:
-        first = span(MID, 0, min(h, k), max(h, k)) if sentence.order == ARCS else span(ARC, context, h, k)
+        first = span(MID, 0, min(h, k), max(h, k)) if shape.order == ARCS else span(ARC, context, h, k)
         return first, span(FULL, below, k, m)
     if k == h:
         return span(FULL, below, m, h + 1 if h < m else h - 1), NO_SPAN
@@ -170,23 +157,17 @@ def halves(sentence, number, k):
 
 
 @exact_kernel
-def arc_of(sentence, number, k):
+def arc_of(shape, number, k):
     """Return head and dependent of the arc that a split scores; the dependent is 0 for none."""
     kind, _, h, m = parts_of_span(number)
     if kind == ARC:
         return h, m
-    return (h, k) if kind == FULL and sentence.order == ARCS else (0, 0)
-
-
-@exact_kernel
-def scores_of_split(sentence, number, k):
-    """Return the scores that a split adds to those of its halves: of its arc, of the sibling, of the grandparent."""
-    return part_scores(shape_of(sentence), sentence.arcs, sentence.siblings, sentence.grandparents, number, k)
+    return (h, k) if kind == FULL and shape.order == ARCS else (0, 0)
 
 
 @exact_kernel
 def part_scores(shape, arcs, siblings, grandparents, number, k):
-    """Do ``scores_of_split`` by arrays."""
+    """Return the scores that a split adds to those of its halves: of its arc, of the sibling, of the grandparent."""
     head, dependent = arc_of(shape, number, k)
     if dependent == 0:
         return 0.0, 0.0, 0.0
@@ -200,16 +181,16 @@ def part_scores(shape, arcs, siblings, grandparents, number, k):
 
 
 @exact_kernel
-def push_whole(sentence, stack):
+def push_whole(shape, stack):
     """Begin a stack with the whole sentence, unless it has no words; return how many spans are then on it."""
-    stack[0] = whole(sentence)
-    return 1 if sentence.words > 0 else 0
+    stack[0] = whole(shape)
+    return 1 if shape.words > 0 else 0
 
 
 @exact_kernel
-def push_halves(sentence, number, k, stack, depth):
+def push_halves(shape, number, k, stack, depth):
     """Push the halves of a split that are more than one node; return how many spans are then on the stack."""
-    for half in halves(sentence, number, k):
+    for half in halves(shape, number, k):
         _, _, h, m = parts_of_span(half)
         if h != m:
             stack[depth] = half
@@ -218,18 +199,18 @@ def push_halves(sentence, number, k, stack, depth):
 
 
 @exact_kernel
-def score_of_tree(sentence, heads):
+def score_of_tree(shape, arcs, siblings, grandparents, heads):
     """Return the sum of a tree's scores over its words in order, of arcs, then of siblings and of grandparents."""
-    total = others = grandparents = 0.0
-    for j in range(1, sentence.words + 1):
+    total = of_siblings = of_grandparents = 0.0
+    for j in range(1, shape.words + 1):
         head = heads[j]
-        total += sentence.arcs[head, j]
-        if sentence.order >= SIBLINGS:
+        total += arcs[head, j]
+        if shape.order >= SIBLINGS:
             step = 1 if head > j else -1
             sibling = j + step
             while sibling != head and heads[sibling] != head:
                 sibling += step
-            others += sentence.siblings[head, j, sibling]
-        if sentence.order == GRANDPARENTS and head > 0:
-            grandparents += sentence.grandparents[head, j, heads[head]]
-    return total + others + grandparents
+            of_siblings += siblings[head, j, sibling]
+        if shape.order == GRANDPARENTS and head > 0:
+            of_grandparents += grandparents[head, j, heads[head]]
+    return total + of_siblings + of_grandparents

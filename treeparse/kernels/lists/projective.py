@@ -41,7 +41,6 @@ from treeparse.kernels.spans import (
     FULL,
     KINDS,
     MID,
-    ScoredSentence,
     SentenceShape,
     arc_of,
     cell,
@@ -248,7 +247,6 @@ def _extend_item(
     if shape.words == 0:  # the empty tree, which has no derivation
         totals[0], state[MADE] = 0.0, 1
         return True
-    sentence = ScoredSentence(shape.words, shape.order, shape.single_root, arcs, siblings, grandparents)
     top, derivation, is_found, needed = cell(shape, whole(shape)), state[LAST], False, DONE
     if cells[BEST, top] == UNKNOWN:
         needed = whole(shape)
@@ -267,7 +265,7 @@ def _extend_item(
         else:
             needed = find_next(shape, cells, values, links, stack)
         if needed == DONE and is_found:
-            totals[state[MADE]] = score_of_tree(sentence, heads[state[MADE]])
+            totals[state[MADE]] = score_of_tree(shape, arcs, siblings, grandparents, heads[state[MADE]])
             state[MADE], state[LAST] = state[MADE] + 1, derivation
             is_found, stack[DEPTH], stack[1] = False, 1, derivation
         elif needed == DONE:

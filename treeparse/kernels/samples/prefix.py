@@ -56,7 +56,7 @@ def new_graphs(count, size):
 
 
 @exact_kernel
-def graph_under(graphs, owner, heads, depth, item):
+def graph_under(graphs, owner, heads, depth, shape, order, arcs):
     """Return the index of the graph under the prefix of ``owner``: the ``heads`` of the first ``depth`` words."""
     facts, index, latest = graphs.facts, 0, NOBODY
     for kept in range(len(facts)):
@@ -67,17 +67,17 @@ def graph_under(graphs, owner, heads, depth, item):
     facts[index, USED_AT] = latest + 1
     if facts[index, OWNER] != owner:
         facts[index, OWNER] = owner
-        _contract(graphs, index, heads, depth, item)
+        _contract(graphs, index, heads, depth, shape, order, arcs)
     return index
 
 
 @exact_kernel
-def _contract(graphs, index, heads, depth, item):
-    facts, component, n, order = graphs.facts[index], graphs.facts[index, COMPONENTS:], item.words, item.order
-    root_is_closed = _join(component, heads, depth, order, n) and item.single_root
+def _contract(graphs, index, heads, depth, shape, order, arcs):
+    facts, component, n = graphs.facts[index], graphs.facts[index, COMPONENTS:], shape.words
+    root_is_closed = _join(component, heads, depth, order, n) and shape.single_root
     facts[WORDS], facts[FIRST], facts[IN_LOGS] = n - depth, root_is_closed, NOT_SET_UP
-    facts[SINGLE] = item.single_root and not root_is_closed
-    scores, arcs = square(graphs.scores[index], n - depth), item.scores
+    facts[SINGLE] = shape.single_root and not root_is_closed
+    scores = square(graphs.scores[index], n - depth)
     scores[:] = -np.inf
     for i in range(facts[FIRST], n + 1):
         node = component[i]
@@ -106,10 +106,10 @@ def _join(component, heads, depth, order, n):
 
 
 @exact_kernel
-def draw(graphs, index, heads, depth, item, stream):
+def draw(graphs, index, heads, depth, shape, order, arcs, stream):
     """Draw the heads of all words after the prefix into ``heads``; return the stream after its last draw."""
-    facts, component, order = graphs.facts[index], graphs.facts[index, COMPONENTS:], item.order
-    n, nodes, arcs, single_root = facts[WORDS], graphs.nodes, item.scores, facts[SINGLE] == 1
+    facts, component = graphs.facts[index], graphs.facts[index, COMPONENTS:]
+    n, nodes, single_root = facts[WORDS], graphs.nodes, facts[SINGLE] == 1
     tables, tree = matrices(graphs.stages[index], expansion.TABLES, n), nodes[HEADS]
     if facts[IN_LOGS] == NOT_SET_UP:  # trees are drawn for the first time
         numbers = graphs.numbers[: LINES * (n + 1)].reshape(LINES, n + 1)
@@ -122,7 +122,7 @@ def draw(graphs, index, heads, depth, item, stream):
     options, members = graphs.numbers, nodes[0]
     for word in range(1, n + 1):
         dependent, count = order[depth + word - 1], 0
-        for i in range(facts[FIRST], item.words + 1):
+        for i in range(facts[FIRST], shape.words + 1):
             if component[i] == tree[word]:
                 options[count], members[count] = arcs[i, dependent], i
                 count += 1
@@ -134,15 +134,15 @@ def draw(graphs, index, heads, depth, item, stream):
 
 
 @exact_kernel
-def next_heads(graphs, index, word, item, logs):
+def next_heads(graphs, index, word, shape, arcs, logs):
     """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one after the prefix."""
     facts, component, n = graphs.facts[index], graphs.facts[index, COMPONENTS:], graphs.facts[index, WORDS]
-    numbers, arcs, size = graphs.numbers, item.scores, n + 1
+    numbers, size = graphs.numbers, n + 1
     w, reach = square(numbers, n), numbers[size * size : size * (size + 2)].reshape(size, 2)
     fill_reach(square(graphs.scores[index], n), n, facts[SINGLE] == 1, numbers[size * (size + 2) :], w, reach)
-    for i in range(item.words + 1):
+    for i in range(shape.words + 1):
         is_open = i >= facts[FIRST] and component[i] != 1
         logs[i] = arcs[i, word] + reach[component[i], 1] if is_open else -np.inf
-    total = log_sum(logs, 0, item.words + 1)
-    for i in range(item.words + 1):
+    total = log_sum(logs, 0, shape.words + 1)
+    for i in range(shape.words + 1):
         logs[i] -= total

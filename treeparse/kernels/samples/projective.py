@@ -20,14 +20,13 @@ from treeparse.kernels.spans import (
     GRANDPARENTS,
     MID,
     SIBLINGS,
-    ScoredSentence,
+    SentenceShape,
     arc_of,
     cell,
     cells_of,
     halves,
     parts_of_span,
     push_whole,
-    shape_of,
     splits,
     whole,
 )
@@ -58,6 +57,7 @@ def _sample_arcs(start, stop, lengths, order, arcs, siblings, grandparents, seed
     """Draw trees with scores of arcs alone."""
     size = arcs.shape[1]
     (memory, lines), spans = charts.new_memory(size, None), np.empty((3, size, size))
+    packed, starts = charts.new_packed(size, None)
     stack, terms, nothing = np.empty((4 * size, 2), np.int64), np.empty(size), np.empty((0, 0, 0))
     for b in range(start, stop):
         n = lengths[b]
@@ -66,13 +66,13 @@ def _sample_arcs(start, stop, lengths, order, arcs, siblings, grandparents, seed
         log_scale = charts.weigh_words(plain[charts.WEIGHT], n)
         if log_scale == -np.inf:
             continue
-        if charts.inside(plain, None, None, n, single_root, lines) > charts.SAFE:
+        if charts.inside(plain, None, packed, starts, n, single_root, lines) > charts.SAFE:
             _order_spans(plain, n, spans)
             for sample in range(heads.shape[1] if n > 0 else 0):
                 _draw_plain(spans, plain[charts.WEIGHT], n, new_stream(seeds[b], sample), stack, heads[b, sample])
         else:
-            sentence = ScoredSentence(n, order, single_root, arcs[b], nothing, nothing)
-            _draw_trees(sentence, np.empty(cells_of(sentence)), False, seeds[b], stack, terms, heads[b])
+            shape, scores = SentenceShape(n, order, single_root), (arcs[b], nothing, nothing)
+            _draw_trees(shape, scores, np.empty(cells_of(shape)), False, seeds[b], stack, terms, heads[b])
 
 
 @exact_kernel
@@ -141,28 +141,28 @@ def _sample(start, stop, lengths, order, arcs, siblings, grandparents, seeds, si
     weights, stack, terms = np.empty(size * size), np.empty((4 * size, 2), np.int64), np.empty(size)
     nothing = np.empty((0, 0, 0))
     for b in range(start, stop):
-        n, of_grandparents = lengths[b], grandparents[b] if order == GRANDPARENTS else nothing
-        sentence = ScoredSentence(n, order, single_root, arcs[b], siblings[b], of_grandparents)
-        spans = np.empty(cells_of(sentence))
+        shape = SentenceShape(lengths[b], order, single_root)
+        scores = arcs[b], siblings[b], grandparents[b] if order == GRANDPARENTS else nothing
+        spans = np.empty(cells_of(shape))
         if order == SIBLINGS:
-            is_plain = _fill(sentence, memory, spans)
+            is_plain = _fill(shape, scores, memory, spans)
         else:
-            square = grandparent_charts.square_of(weights, n)
-            is_plain = _fill_all(sentence, grandparent_charts.charts_of(more_memory, n), square, spans)
-        _draw_trees(sentence, spans, is_plain, seeds[b], stack, terms, heads[b])
+            square = grandparent_charts.square_of(weights, shape.words)
+            is_plain = _fill_all(shape, scores, grandparent_charts.charts_of(more_memory, shape.words), square, spans)
+        _draw_trees(shape, scores, spans, is_plain, seeds[b], stack, terms, heads[b])
 
 
 @exact_kernel
-def _fill(sentence, memory, spans):
+def _fill(shape, scores, memory, spans):
     """Fill the weights of all spans, up to what all splits of a span share; return whether these are safe."""
-    (buffer, lines, packed, starts), n = memory, sentence.words
-    plain = charts.charts_of(buffer, n, packed)
-    charts.load_arcs(sentence.arcs, n, plain[charts.WEIGHT])
-    charts.load_siblings(sentence.siblings, n, sentence.single_root, plain, packed, starts)
+    (buffer, lines, packed, starts), (n, _, single_root), (arcs, siblings, _) = memory, shape, scores
+    plain = charts.charts_of(buffer, n, siblings)
+    charts.load_arcs(arcs, n, plain[charts.WEIGHT])
+    charts.load_siblings(siblings, n, single_root, plain, packed, starts)
     if charts.weigh_words(plain[charts.WEIGHT], n) == -np.inf:
         buffer[:] = 0.0
         return False
-    if not charts.inside(plain, packed, starts, n, sentence.single_root, lines) > charts.SAFE:
+    if not charts.inside(plain, siblings, packed, starts, n, single_root, lines) > charts.SAFE:
         return False
     cells = spans.reshape(len(spans) // ((n + 1) * (n + 1)), n + 1, n + 1)
     for j in range(n + 1):
@@ -175,11 +175,11 @@ def _fill(sentence, memory, spans):
 
 
 @exact_kernel
-def _fill_all(sentence, plain, weights, spans):
+def _fill_all(shape, scores, plain, weights, spans):
     """Do the same with grandparents."""
-    n, scores = sentence.words, (sentence.arcs, sentence.siblings, sentence.grandparents)
-    log_scale = grandparent_charts.load(*scores, n, sentence.single_root, plain, weights)
-    if log_scale == -np.inf or not grandparent_charts.inside(plain, weights, n, sentence.single_root) > charts.SAFE:
+    n, _, single_root = shape
+    log_scale = grandparent_charts.load(*scores, n, single_root, plain, weights)
+    if log_scale == -np.inf or not grandparent_charts.inside(plain, weights, n, single_root) > charts.SAFE:
         return False
     cells = plain.reshape(plain.size)
     for here in range(len(spans)):
@@ -188,13 +188,13 @@ def _fill_all(sentence, plain, weights, spans):
 
 
 @exact_kernel
-def _draw_trees(sentence, spans, is_plain, seed, stack, terms, heads):
+def _draw_trees(shape, scores, spans, is_plain, seed, stack, terms, heads):
     """Draw all trees of an item by the weights of its spans, or by logs that are computed first."""
     if not is_plain:
-        spans_in_logs.inside(sentence, sentence, spans, np.empty(0), terms)
-        if spans[cell(sentence, whole(sentence))] == -np.inf:
+        spans_in_logs.inside(shape, *scores, spans, terms)
+        if spans[cell(shape, whole(shape))] == -np.inf:
             return
-    flat, shape, siblings = stack.reshape(stack.size), shape_of(sentence), sentence.siblings
+    flat, (_, siblings, _) = stack.reshape(stack.size), scores
     for sample in range(len(heads)):
         stream, depth = new_stream(seed, sample), push_whole(shape, flat)
         while depth > 0:
@@ -205,7 +205,7 @@ def _draw_trees(sentence, spans, is_plain, seed, stack, terms, heads):
                 total = _fill_terms(shape, siblings, number, spans, terms)
                 stream, place = choose(terms, total, end - begin, stream)
             else:
-                spans_in_logs.log_terms(sentence, number, spans, terms)
+                spans_in_logs.log_terms(shape, *scores, number, spans, terms)
                 stream, place = choose_by_logs(terms, end - begin, stream)
             head, dependent = arc_of(shape, number, begin + place)
             if dependent > 0:

@@ -6,52 +6,41 @@ stack: the next decision has the probability of its term in the sum over the spl
 more is computed. Weights are logs, where no tree is lost.
 """
 
-import numpy as np
-
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import log_sum
 from treeparse.kernels.random import choose_by_logs
-from treeparse.kernels.spans import ARC, FULL, arc_of, cells_of, parts_of_span, push_halves, push_whole, splits
+from treeparse.kernels.spans import ARC, FULL, arc_of, parts_of_span, push_halves, push_whole, splits
 from treeparse.kernels.sums import spans_in_logs
 
 
 @exact_kernel
-def inside(sentence):
-    """Return the logs of all spans of a sentence."""
-    logs = np.empty(cells_of(sentence))
-    spans_in_logs.inside(sentence, sentence, logs, np.empty(0), np.empty(sentence.words + 1))
-    return logs
-
-
-@exact_kernel
-def replay(sentence, row, at, level, stack):
+def replay(shape, row, at, level, stack):
     """Fill the heads that the decisions before ``level`` determine; return how many spans are then on the stack.
 
-    Decisions are in the row from ``at`` on, after the heads.
+    Decisions are in the row from ``at`` on, after the heads, of which that of node 0 is -1.
     """
-    height = push_whole(sentence, stack)
+    height = push_whole(shape, stack)
     for done in range(level):
-        height = _decide(sentence, row, row[at + done], stack, height)
+        height = _decide(shape, row, row[at + done], stack, height)
     return height
 
 
 @exact_kernel
-def _decide(sentence, row, place, stack, height):
+def _decide(shape, row, place, stack, height):
     """Replace the topmost span by its halves, by the place of its split; fill the head that this determines."""
     number = stack[height - 1]
-    begin, _ = splits(sentence, number)
-    head, dependent = arc_of(sentence, number, begin + place)
-    if dependent > 0:
-        row[dependent] = head
-    return push_halves(sentence, number, begin + place, stack, height - 1)
+    begin, _ = splits(shape, number)
+    head, dependent = arc_of(shape, number, begin + place)
+    row[dependent] = head if dependent > 0 else -1
+    return push_halves(shape, number, begin + place, stack, height - 1)
 
 
 @exact_kernel
-def next_logs(sentence, spans, row, at, level, stack, terms, logs):
+def next_logs(shape, scores, spans, row, at, level, stack, terms, logs):
     """Fill ``logs`` with the log probabilities of the decision of a level given earlier ones; return their number."""
-    number = stack[replay(sentence, row, at, level, stack) - 1]
-    begin, end = splits(sentence, number)
-    spans_in_logs.log_terms(sentence, number, spans, terms)
+    number = stack[replay(shape, row, at, level, stack) - 1]
+    begin, end = splits(shape, number)
+    spans_in_logs.log_terms(shape, *scores, number, spans, terms)
     total = log_sum(terms, 0, end - begin)
     for place in range(end - begin):
         logs[place] = terms[place] - total
@@ -59,27 +48,27 @@ def next_logs(sentence, spans, row, at, level, stack, terms, logs):
 
 
 @exact_kernel
-def draw(sentence, spans, row, at, level, stack, terms, stream):
+def draw(shape, scores, spans, row, at, level, stack, terms, stream):
     """Draw all decisions from a level on, and fill all heads; return the stream after its last draw."""
-    height = replay(sentence, row, at, level, stack)
-    for later in range(level, 2 * sentence.words):
+    height = replay(shape, row, at, level, stack)
+    for later in range(level, 2 * shape.words):
         number = stack[height - 1]
-        begin, end = splits(sentence, number)
-        spans_in_logs.log_terms(sentence, number, spans, terms)
+        begin, end = splits(shape, number)
+        spans_in_logs.log_terms(shape, *scores, number, spans, terms)
         stream, row[at + later] = choose_by_logs(terms, end - begin, stream)
-        height = _decide(sentence, row, row[at + later], stack, height)
+        height = _decide(shape, row, row[at + later], stack, height)
     return stream
 
 
 @exact_kernel
-def derive(sentence, row, at, stack):
+def derive(shape, row, at, stack):
     """Fill the decisions that make the heads of a projective tree."""
-    height = push_whole(sentence, stack)
-    for level in range(2 * sentence.words):
+    height = push_whole(shape, stack)
+    for level in range(2 * shape.words):
         number = stack[height - 1]
-        begin, _ = splits(sentence, number)
+        begin, _ = splits(shape, number)
         row[at + level] = _split_of(number, row) - begin
-        height = _decide(sentence, row, row[at + level], stack, height)
+        height = _decide(shape, row, row[at + level], stack, height)
 
 
 @exact_kernel

@@ -23,82 +23,57 @@ from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import choose_by_logs, new_stream, uniforms
 from treeparse.kernels.samples import prefix, projective_prefix
 from treeparse.kernels.samples.trie import (
-    BEGIN,
-    COUNT,
-    DRAWN,
-    ENTRIES,
-    ENTRY,
     HASH,
     LEVEL,
-    MASS,
-    MUST_OPEN,
-    NODE,
+    MARKS,
+    NEW_ENTRY,
+    NODE_FACTS,
     NONE,
-    OLDER,
-    PARENT,
-    SETTLED,
-    TREE,
-    VALUE,
+    OPENED,
+    ROOT,
+    SIZES,
     WAITING,
-    Item,
-    begin_settling,
-    child_at,
-    emptied,
+    add_entries,
+    enlarged,
     finish_settling,
-    has_room,
     hash_of,
-    new_trie,
+    plant,
     push_opened,
     put,
+    settle,
+    share_trees,
     stands_under,
     walk_along,
     walk_down,
-    with_room,
+    write_prefix,
 )
-from treeparse.kernels.spans import ARCS, ScoredSentence, score_of_tree
-from treeparse.kernels.sums import elimination, inside_outside
+from treeparse.kernels.spans import ARCS, SentenceShape, cells_of, score_of_tree
+from treeparse.kernels.sums import elimination, inside_outside, spans_in_logs
 from treeparse.kernels.threads import run_batch
 
 GRAPHS = 8  # that are kept
 LEAST_DOUBT = 1e-300  # probability of all other heads, whose log is taken
-HALF = -float(np.log(2.0))
 MAX_TRIES = 64  # by then a node is opened; as half of its mass is left, a new tree mostly comes at once
 # They set streams apart from those of other draws by a seed.
 TREE_SALT, KEY_SALT = np.uint64(0x7472696573), np.uint64(0x6B657973)
 
 
-class Items(NamedTuple):
-    """The scores, seeds and options of all items."""
+# Working memory: words in the order of the levels, the index in a row of each level's value (heads come first, then
+# labels, then decisions), a stack of spans, the entry of each value, and a row; logs of values, and terms of a sum.
+LINES = 5
+ORDER, PLACES, STACK, ENTRY_OF, ROW = range(LINES)
+LOGS, TERMS = range(2)
 
-    scores: FloatArray  # (B, n+1, n+1)
-    siblings: FloatArray  # (B, n+1, n+1, n+1) or, like the next one, (B, 0, 0, 0)
-    grandparents: FloatArray
-    order_of_parts: int  # as of a ``ScoredSentence``
-    label_logs: FloatArray  # (B, n+1, n+1, L) log probabilities of arcs' labels; L = 0 without labels
+
+class TrieShape(NamedTuple):
+    """The numbers of one item; the first three are its ``SentenceShape``."""
+
+    words: int
+    order: int
     single_root: bool
-    projective: bool
-    log_z: FloatArray  # (B,) -inf where there is no tree
-    order: IntArray  # (B, n+1) words, the most certain first
-    seeds: np.ndarray  # (B,) uint64
-
-
-class Drawn(NamedTuple):
-    """The drawn trees of all items, or of one without the first axis."""
-
-    rows: IntArray  # (B, K, W) heads, labels and decisions, as far as there are any; -1 past the number of trees
-    log_probs: FloatArray  # (B, K)
-    left: FloatArray  # (B, K) log of the mass that was left before
-
-
-class TrieMemory(NamedTuple):
-    """The graphs under the most recent prefixes, and working memory."""
-
-    graphs: prefix.Graphs
-    options: FloatArray  # (M,)
-    entry_of: IntArray  # (M,)
-    row: IntArray  # a tree
-    stack: IntArray  # (4n+4,)
-    terms: FloatArray  # (n+1,)
+    head_levels: int  # in which the heads are settled: the number of words or, of decisions, twice that
+    levels: int  # these and, with labels, the number of words
+    decisions: int  # the index in a row of the first decision
 
 
 def sample_distinct_trees(
@@ -136,17 +111,15 @@ def sample_distinct_trees(
     batch, size = scores.shape[:2]
     log_z, order = _sums_and_order(scores, others, lengths, projective, single_root=single_root, threads=threads)
     width = size if label_logs is None else 2 * size
-    rows = np.full((batch, count, width + 2 * (size - 1) * projective), -1)
+    rows = np.full((batch, count, width + 2 * (size - 1) * projective + MARKS), -1)
     if known is not None:
         rows[:, : known.shape[1], :width] = known[:, :count]
     labels, nothing = np.empty((batch, 1, 1, 0)) if label_logs is None else label_logs, np.empty((batch, 0, 0, 0))
-    of_siblings, of_grandparents = (*(part.astype(np.float64) for part in others), nothing, nothing)[:2]
-    parts, seeds_of_trees = ARCS + len(others), seeds ^ TREE_SALT
-    options = single_root, projective, log_z, order, seeds_of_trees
-    items = Items(scores, of_siblings, of_grandparents, parts, labels, *options)
+    parts = (*(part.astype(np.float64) for part in others), nothing, nothing)[:2] if projective else ()
     log_probs, left = (np.full((batch, count), -np.inf) for _ in range(2))
-    drawn = Drawn(rows, log_probs, left)
-    run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, items, drawn, threads=threads)
+    kernel, options = _sample_projective if projective else _sample_nonprojective, (ARCS + len(others), single_root)
+    arguments, results = (*parts, scores, *options, labels, log_z, order, seeds ^ TREE_SALT), (rows, log_probs, left)
+    run_batch(kernel, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, *arguments, *results, threads=threads)
     return np.ascontiguousarray(rows[:, :, :width]), log_probs, keys_of(left, seeds)
 
 
@@ -185,189 +158,187 @@ def _words_by_certainty(marginals: FloatArray, lengths: IntArray) -> IntArray:
 
 
 @exact_kernel
-def _sample(start, stop, lengths, items, drawn):
-    size, labels = items.scores.shape[1], items.label_logs.shape[3]
-    options = max(size, labels)
-    memory = TrieMemory(
-        prefix.new_graphs(GRAPHS, size),
-        np.empty(options),
-        np.empty(options, np.int64),
-        np.empty(drawn.rows.shape[2], np.int64),
-        np.empty(4 * size, np.int64),
-        np.empty(size),
-    )
-    trie = new_trie(drawn.left.shape[1], drawn.rows.shape[2])  # a row has more places than levels
+def _sample_projective(start, stop, lengths, siblings, grandparents, *arguments):
+    _sample(start, stop, lengths, None, siblings, grandparents, *arguments)
+
+
+@exact_kernel
+def _sample_nonprojective(start, stop, lengths, arcs, *arguments):
+    _sample(start, stop, lengths, prefix.new_graphs(GRAPHS, arcs.shape[1]), None, None, arcs, *arguments)
+
+
+@exact_kernel
+def _sample(
+    start,
+    stop,
+    lengths,
+    graphs,
+    siblings,
+    grandparents,
+    arcs,
+    order,
+    single_root,
+    label_logs,
+    log_z,
+    word_order,
+    seeds,
+    rows,
+    log_probs,
+    left,
+):
+    """Draw the trees of all items; graphs are None for projective trees, and siblings and grandparents for others."""
+    size, labels, (count, width) = arcs.shape[1], label_logs.shape[3], rows.shape[1:]
+    options, capacity = max(size, labels), count * width + 2  # at most: a tree stands under a node of every level
+    numbers, logs = np.empty((LINES, max(options, width, 4 * size)), np.int64), np.empty((2, options))
+    nodes, masses = np.empty((capacity, NODE_FACTS), np.int64), np.empty((capacity, 2))
+    entries, remaining = np.empty((count * options, 2), np.int64), np.empty(count * options)
+    decisions = 2 * size if labels > 0 else size
     for b in range(start, stop):
-        if items.log_z[b] > -np.inf:
-            memory.graphs.facts[:] = prefix.NOBODY
-            item = _item_of(b, lengths[b], items)
-            trie = emptied(trie, drawn.rows[b], drawn.log_probs[b])
-            trie = _draw_trees(trie, item, items.log_z[b], items.seeds[b], memory, drawn.left[b])
+        n = lengths[b]
+        if log_z[b] == -np.inf:
+            continue
+        is_projective = graphs is None
+        head_levels = 2 * n if is_projective else n
+        levels = head_levels + (n if labels > 0 else 0)
+        shape = TrieShape(n, order, single_root, head_levels, levels, decisions)
+        for index in range(size):
+            numbers[ORDER, index] = word_order[b, index]
+        for level in range(head_levels):
+            numbers[PLACES, level] = decisions + level if is_projective else word_order[b, level]
+        for level in range(head_levels, levels):
+            numbers[PLACES, level] = size + word_order[b, level - head_levels]
+        plant(nodes, masses, entries, remaining)
+        item = arcs[b], label_logs[b], log_z[b], seeds[b], rows[b], log_probs[b], left[b]
+        memory = nodes, masses, numbers, logs, entries, remaining
+        if siblings is not None:
+            sums, parts = np.empty(cells_of(shape)), (arcs[b], siblings[b], grandparents[b])
+            spans_in_logs.inside(SentenceShape(n, order, single_root), *parts, sums, logs[TERMS])
+            entries, remaining = _draw_trees(shape, None, siblings[b], grandparents[b], sums, *item, *memory)
+        if graphs is not None:
+            graphs.facts[:] = prefix.NOBODY
+            entries, remaining = _draw_trees(shape, graphs, None, None, None, *item, *memory)
 
 
 @exact_kernel
-def _item_of(b, n, items):
-    """Return the constants of one item."""
-    scores, labels, order = items.scores[b], items.label_logs[b], items.order[b]
-    single_root, projective = items.single_root, items.projective
-    head_levels, label_levels = 2 * n if projective else n, n if labels.shape[2] > 0 else 0
-    levels, decisions = head_levels + label_levels, 2 * len(order) if label_levels else len(order)
-    places = np.empty(levels, np.int64)
-    for level in range(head_levels):
-        places[level] = decisions + level if projective else order[level]
-    for level in range(label_levels):
-        places[head_levels + level] = len(order) + order[level]
-    parts = scores, items.siblings[b], items.grandparents[b]
-    sentence = ScoredSentence(n, items.order_of_parts, single_root, *parts)
-    spans = projective_prefix.inside(sentence) if projective else np.empty(0)
-    return Item(
-        n, head_levels, levels, single_root, projective, order, places, decisions, sentence, scores, labels, spans
-    )
+def _draw_trees(
+    shape,
+    graphs,
+    siblings,
+    grandparents,
+    sums,
+    arcs,
+    label_logs,
+    log_z,
+    seed,
+    rows,
+    log_probs,
+    left,
+    nodes,
+    masses,
+    numbers,
+    logs,
+    entries,
+    remaining,
+):
+    """Fill the trees, their log probabilities, and the masses remaining before each draw; return the entries.
 
-
-@exact_kernel
-def _draw_trees(trie, item, log_z, seed, memory, left):
-    """Fill the trees, their log probabilities, and the masses remaining before each draw; return the trie."""
+    If no new tree is drawn, the node must be opened. There may be no tree at all: the rounding of large scores may
+    leave mass to nodes whose trees are all drawn.
+    """
+    source, places, shares = (graphs, siblings, grandparents, sums), numbers[PLACES], logs[LOGS]
     for tree in range(len(left)):
-        left[tree] = trie.remaining[0]
-        stream, is_drawn = new_stream(seed, tree), False
-        while not is_drawn and trie.remaining[0] > -np.inf:
-            stream, is_drawn = _draw_tree(trie, item, log_z, memory, tree, stream)
-            while not _settle(trie, item, memory):
-                trie = with_room(trie, len(memory.options))
+        left[tree] = remaining[0]
+        row, stream, is_drawn = rows[tree], new_stream(seed, tree), False
+        while not is_drawn and remaining[0] > -np.inf:
+            if shape.words > 0 and row[1] >= 0:  # a known tree
+                if graphs is None:
+                    projective_prefix.derive(shape, row, shape.decisions, numbers[STACK])
+                node, is_drawn = walk_along(nodes, masses, entries, remaining, places, row), True
+            else:
+                stream, node = walk_down(nodes, masses, entries, remaining, places, row, shares, stream)
+                tries = 0
+                while not is_drawn and tries < MAX_TRIES:
+                    level = nodes[node, LEVEL]
+                    stream = _complete(shape, *source, arcs, label_logs, node, level, row, numbers, logs, stream)
+                    is_drawn = not stands_under(rows, nodes, node, row)
+                    tries += 1
+            if is_drawn:
+                rows[tree, HASH] = hash_of(row)
+                log_probs[tree] = min(_score(shape, arcs, siblings, grandparents, label_logs, row) - log_z, 0.0)
+                put(rows, log_probs, nodes, masses, node, tree)
+            else:
+                row[:] = -1
+            nodes[ROOT, WAITING], nodes[SIZES, WAITING], nodes[SIZES, OPENED] = node, ROOT + 1, ROOT
+            opened = NONE if is_drawn else node
+            while nodes[SIZES, WAITING] > ROOT:
+                nodes[SIZES, WAITING] -= 1
+                waiting = nodes[nodes[SIZES, WAITING], WAITING]
+                if settle(nodes, masses, remaining, waiting, shape.levels, waiting == opened):
+                    continue
+                if nodes[SIZES, NEW_ENTRY] + len(shares) > len(remaining):
+                    entries, remaining = enlarged(entries, remaining, nodes[SIZES, NEW_ENTRY], len(shares))
+                write_prefix(nodes, entries, places, waiting, numbers[ROW])
+                level = nodes[waiting, LEVEL]
+                count = _next_logs(shape, *source, arcs, label_logs, waiting, level, numbers, logs)
+                add_entries(nodes, masses, entries, remaining, waiting, shares, count, numbers[ENTRY_OF])
+                share_trees(rows, log_probs, nodes, masses, entries, remaining, waiting, places, numbers[ENTRY_OF])
+                push_opened(nodes, entries, waiting)
+            finish_settling(nodes, remaining, node)
         if not is_drawn:
             left[tree] = -np.inf
             break
-    return trie
+    return entries, remaining
 
 
 @exact_kernel
-def _draw_tree(trie, item, log_z, memory, tree, stream):
-    """Draw a new tree, unless it is known, and push its closed node, whose remaining mass is to be computed.
-
-    Returns the stream after its draws, and whether there is a tree. If not, the node must be opened. There may be none
-    at all: the rounding of large scores may leave mass to nodes whose trees are all drawn.
-    """
-    row = trie.rows[tree]
-    is_drawn = item.words > 0 and row[1] >= 0
-    if is_drawn:
-        if item.projective:
-            projective_prefix.derive(item.sentence, row, item.decisions, memory.stack)
-        node = walk_along(trie, item.places, row)
+def _score(shape, arcs, siblings, grandparents, label_logs, row):
+    """Return the summed scores of a tree's parts and labels."""
+    total, size = 0.0, len(arcs)
+    if siblings is None:
+        for j in range(1, shape.words + 1):
+            total += arcs[row[j], j]
     else:
-        stream, node = walk_down(trie, item.places, row, memory.options, stream)
-        for _ in range(MAX_TRIES):
-            stream = _complete(node, row, trie.nodes[node, LEVEL], item, memory, stream)
-            is_drawn = not stands_under(trie, node, row)
-            if is_drawn:
-                break
-    if is_drawn:
-        trie.marks[tree, HASH] = hash_of(row)
-        trie.log_probs[tree] = min(_score(row, item) - log_z, 0.0)
-        put(trie, node, tree)
-    else:
-        row[:] = -1
-    begin_settling(trie, node, not is_drawn)
-    return stream, is_drawn
-
-
-@exact_kernel
-def _score(row, item):
-    total, size = score_of_tree(item.sentence, row), len(item.scores)
-    if item.levels > item.head_levels:
-        for j in range(1, item.words + 1):
-            total += item.label_logs[row[j], j, row[size + j]]
+        total = score_of_tree(shape, arcs, siblings, grandparents, row)
+    for j in range(1, shape.words + 1 if shape.levels > shape.head_levels else 1):
+        total += label_logs[row[j], j, row[size + j]]
     return total
 
 
 @exact_kernel
-def _complete(node, row, level, item, memory, stream):
+def _complete(shape, graphs, siblings, grandparents, sums, arcs, label_logs, node, level, row, numbers, logs, stream):
     """Draw all heads and labels from a node's level on; return the stream after its last draw."""
-    options = memory.options
-    if item.projective:
-        begin = item.decisions, min(level, item.head_levels)
-        stream = projective_prefix.draw(item.sentence, item.spans, row, *begin, memory.stack, memory.terms, stream)
-    elif level < item.words:
-        graph = prefix.graph_under(memory.graphs, node, row, level, item)
-        stream = prefix.draw(memory.graphs, graph, row, level, item, stream)
-    for later in range(max(item.head_levels, level), item.levels):
-        word = item.order[later - item.head_levels]
-        for label in range(item.label_logs.shape[2]):
-            options[label] = item.label_logs[row[word], word, label]
-        stream, label = choose_by_logs(options, item.label_logs.shape[2], stream)
-        row[item.places[later]] = label
+    if siblings is not None:
+        parts, begin = (arcs, siblings, grandparents), min(level, shape.head_levels)
+        memory = numbers[STACK], logs[TERMS]
+        stream = projective_prefix.draw(shape, parts, sums, row, shape.decisions, begin, *memory, stream)
+    if graphs is not None and level < shape.words:
+        graph = prefix.graph_under(graphs, node, row, level, shape, numbers[ORDER], arcs)
+        stream = prefix.draw(graphs, graph, row, level, shape, numbers[ORDER], arcs, stream)
+    for later in range(max(shape.head_levels, level), shape.levels):
+        word = numbers[ORDER, later - shape.head_levels]
+        for label in range(label_logs.shape[2]):
+            logs[LOGS, label] = label_logs[row[word], word, label]
+        stream, label = choose_by_logs(logs[LOGS], label_logs.shape[2], stream)
+        row[numbers[PLACES, later]] = label
     return stream
 
 
 @exact_kernel
-def _settle(trie, item, memory):
-    """Compute the remaining masses of waiting nodes and of nodes above; open nodes with little left.
-
-    Returns whether there was room for that; if not, call it again with more.
-    """
-    sizes, stacks = trie.sizes, trie.stacks
-    while sizes[WAITING] > 0:
-        node = stacks[sizes[WAITING] - 1, 0]
-        mass, drawn = trie.masses[node, MASS], trie.masses[node, DRAWN]
-        must_open = sizes[MUST_OPEN] and node == sizes[SETTLED]
-        if trie.nodes[node, LEVEL] == item.levels:
-            trie.remaining[trie.nodes[node, ENTRY]] = -np.inf
-            sizes[WAITING] -= 1
-        elif drawn - mass <= HALF and not must_open:
-            trie.remaining[trie.nodes[node, ENTRY]] = mass + np.log1p(-np.exp(drawn - mass))
-            sizes[WAITING] -= 1
-        elif has_room(trie, len(memory.options)):
-            sizes[WAITING] -= 1
-            _open(trie, item, memory, node)
-        else:
-            return False
-    finish_settling(trie)
-    return True
-
-
-@exact_kernel
-def _open(trie, item, memory, node):
-    """Make the entries of a closed node, and distribute the trees drawn under it to nodes that wait."""
-    facts, level = trie.nodes[node], trie.nodes[node, LEVEL]
-    logs, entry_of = memory.options, memory.entry_of
-    begin, count = trie.sizes[ENTRIES], 0
-    for value in range(_next_logs(trie, item, memory, node, logs)):
-        if logs[value] > -np.inf:
-            entry = entry_of[value] = begin + count
-            trie.entries[entry, VALUE], trie.entries[entry, NODE] = value, NONE
-            trie.remaining[entry] = trie.masses[node, MASS] + logs[value]
-            count += 1
-    trie.sizes[ENTRIES] += count
-    facts[BEGIN], facts[COUNT] = begin, count
-    tree = facts[TREE]
-    while tree >= 0:
-        older = trie.marks[tree, OLDER]
-        entry = entry_of[trie.rows[tree, item.places[level]]]
-        put(trie, child_at(trie, node, entry), tree)
-        tree = older
-    push_opened(trie, node)
-
-
-@exact_kernel
-def _next_logs(trie, item, memory, node, logs):
+def _next_logs(shape, graphs, siblings, grandparents, sums, arcs, label_logs, node, level, numbers, logs):
     """Fill the log probabilities of the values of a node's level given its prefix; return their number."""
-    level, row = trie.nodes[node, LEVEL], memory.row
-    nodes, entries, places = trie.nodes, trie.entries, item.places
-    above = node
-    while above > 0:
-        row[places[nodes[above, LEVEL] - 1]] = entries[nodes[above, ENTRY], VALUE]
-        above = nodes[above, PARENT]
-    if level >= item.head_levels:
-        if item.projective:
-            projective_prefix.replay(item.sentence, row, item.decisions, item.head_levels, memory.stack)
-        word = item.order[level - item.head_levels]
-        labels = item.label_logs.shape[2]
-        for label in range(labels):
-            logs[label] = item.label_logs[row[word], word, label]
-        return labels
-    if item.projective:
-        at, sentence, stack = item.decisions, item.sentence, memory.stack
-        return projective_prefix.next_logs(sentence, item.spans, row, at, level, stack, memory.terms, logs)
-    graph = prefix.graph_under(memory.graphs, node, row, level, item)
-    prefix.next_heads(memory.graphs, graph, item.order[level], item, logs)
-    return item.words + 1
+    row, stack, values = numbers[ROW], numbers[STACK], logs[LOGS]
+    if level >= shape.head_levels:
+        if graphs is None:
+            projective_prefix.replay(shape, row, shape.decisions, shape.head_levels, stack)
+        word = numbers[ORDER, level - shape.head_levels]
+        for label in range(label_logs.shape[2]):
+            values[label] = label_logs[row[word], word, label]
+        return label_logs.shape[2]
+    count = shape.words + 1
+    if siblings is not None:
+        parts, memory = (arcs, siblings, grandparents), (stack, logs[TERMS])
+        count = projective_prefix.next_logs(shape, parts, sums, row, shape.decisions, level, *memory, values)
+    if graphs is not None:
+        graph = prefix.graph_under(graphs, node, row, level, shape, numbers[ORDER], arcs)
+        prefix.next_heads(graphs, graph, numbers[ORDER, level], shape, arcs, values)
+    return count

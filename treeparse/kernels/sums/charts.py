@@ -71,10 +71,10 @@ def sum_trees(start, stop, lengths, arcs, siblings, single_root, log_z, arc_resu
         if log_z[b] == -np.inf:
             memory[:] = 0.0
             continue
-        total = inside(charts, packed, starts, n, single_root, lines)
+        total = inside(charts, siblings, packed, starts, n, single_root, lines)
         log_z[b] += np.log(total) if total > SAFE else np.nan
         if total > SAFE and len(arc_results) > 0:
-            outside(charts, packed, starts, n, single_root, lines)
+            outside(charts, siblings, packed, starts, n, single_root, lines)
             store_arcs(charts, n, arc_results[b])
             if siblings is not None:
                 unpack(charts[FIRST], packed, starts, n, sibling_results[b])
@@ -89,7 +89,7 @@ def multiply(
     memory, lines, (packed, starts) = *new_memory(size, siblings), new_packed(size, siblings)
     packed_vectors, _ = new_packed(size, siblings)
     all_charts, all_lines = np.zeros(len(memory), np.complex128), np.zeros(lines.shape, np.complex128)
-    all_packed = None if siblings is None else np.empty(len(packed), np.complex128)
+    all_packed = np.empty(len(packed), np.complex128)
     for b in range(start, stop):
         n = lengths[b]
         charts, duals = charts_of(memory, n, siblings), charts_of(all_charts, n, siblings)
@@ -116,10 +116,10 @@ def multiply(
             used = starts[n + 1, 0]
             add_tangents(charts[FIRST].reshape(size), charts[LEFT].reshape(size), scale, duals[FIRST].reshape(size))
             add_tangents(packed[:used], packed_vectors[:used], scale, all_packed)
-        total = inside(duals, all_packed, starts, n, single_root, all_lines).real
+        total = inside(duals, siblings, all_packed, starts, n, single_root, all_lines).real
         log_z[b] += np.log(total) if total > SAFE else np.nan
         if total > SAFE:
-            outside(duals, all_packed, starts, n, single_root, all_lines)
+            outside(duals, siblings, all_packed, starts, n, single_root, all_lines)
             take_tangents(all_charts, scale, memory[: charts.size])
             store_arcs(charts, n, arc_results[b])
             if siblings is not None:
@@ -139,11 +139,12 @@ def new_memory(size, siblings):
 
 @exact_kernel
 def new_packed(size, siblings):
-    """Return memory for packed siblings, and for where they begin; None without scores of siblings."""
-    if siblings is None:
-        return None, None
+    """Return memory for packed siblings, empty without scores of siblings, and for where they begin.
+
+    It is never None: numba counts references to an array that may be None wherever it is used.
+    """
     starts = np.empty((size + 1, size), np.int64)
-    return np.zeros(find_starts(size - 1, starts)), starts
+    return np.zeros(0 if siblings is None else find_starts(size - 1, starts)), starts
 
 
 @exact_kernel
@@ -321,7 +322,7 @@ def take_tangents(duals, scale, result):
 
 
 @kernel
-def inside(charts, packed, starts, n, single_root, lines):
+def inside(charts, siblings, packed, starts, n, single_root, lines):
     """Fill the charts of spans; return Z."""
     w, right, left = charts[WEIGHT], charts[RIGHT], charts[LEFT]
     right_arc, left_arc = charts[RIGHT_ARC], charts[LEFT_ARC]
@@ -334,7 +335,7 @@ def inside(charts, packed, starts, n, single_root, lines):
         left[j, j] = 1.0
         for i in range(j - 1, -1, -1):
             inner_right = inner_left = between[i]
-            if packed is not None:
+            if siblings is not None:
                 inner_right, inner_left = charts[FIRST, j, i] * left[j, i + 1], charts[FIRST, i, j] * right[j - 1, i]
                 begin, count = block_of(i, j)
                 row, at = charts[RIGHT_ARC_T, i], starts[i, j] & VECTORS
@@ -362,19 +363,19 @@ def inside(charts, packed, starts, n, single_root, lines):
 
 
 @kernel
-def outside(charts, packed, starts, n, single_root, lines):
+def outside(charts, siblings, packed, starts, n, single_root, lines):
     """Fill the charts of derivatives, and turn arcs and siblings into their marginals: ``inside`` in reverse."""
     w, right, left = charts[WEIGHT], charts[RIGHT], charts[LEFT]
     right_arc, left_arc = charts[RIGHT_ARC], charts[LEFT_ARC]
     outer_right, outer_left, outer_right_arc = charts[OUTER_RIGHT], charts[OUTER_LEFT], charts[OUTER_RIGHT_ARC]
     outer_between, outer_left_arc, between = lines[0], lines[1], lines[2]
-    charts[OUTER_RIGHT : CHARTS if packed is None else BETWEEN_T] = 0.0
+    charts[OUTER_RIGHT : CHARTS if siblings is None else BETWEEN_T] = 0.0
     outer_right[n, 0] = 1.0 / right[n, 0]
     for j in range(n, 0, -1):
         outer_rights, outer_lefts = outer_right[j], outer_left[j]
         if single_root and j < n:
             outer_rights[0] = 0.0
-        if packed is not None:
+        if siblings is not None:
             outer_between[:], outer_left_arc[:] = 0.0, 0.0
             for i in range(j):
                 between[i] = charts[BETWEEN_T, i, j]
@@ -394,7 +395,7 @@ def outside(charts, packed, starts, n, single_root, lines):
                 total += outer_lefts[t] * row[t]
                 outer_row[t] += outer_lefts[t] * factor
             of_right_arc, of_left_arc = outer_right_arc[j, i] + outer_rights[i], total
-            if packed is not None:
+            if siblings is not None:
                 of_right_arc += charts[OUTER_RIGHT_ARC_T, i, j]
                 of_left_arc += outer_left_arc[i]
                 of_right, of_left = w[j, i] * of_right_arc, w[i, j] * of_left_arc

@@ -16,7 +16,7 @@ from treeparse.kernels.spans import (
     GRANDPARENTS,
     NO_SPAN,
     SPANS_OF_PAIR,
-    ScoredSentence,
+    SentenceShape,
     arc_of,
     cell,
     cells_of,
@@ -24,8 +24,6 @@ from treeparse.kernels.spans import (
     halves,
     part_scores,
     parts_of_span,
-    scores_of_split,
-    shape_of,
     span,
     span_of_pair,
     splits,
@@ -122,61 +120,73 @@ def _sum_items(
     grandparent_results,
 ):
     for b in range(start, stop):
-        fixed = lengths[b], order, single_root
-        sentence = ScoredSentence(*fixed, arcs[b], siblings[b], grandparents[b])
-        vectors = ScoredSentence(*fixed, arc_vectors[b], sibling_vectors[b], grandparent_vectors[b])
-        results = ScoredSentence(*fixed, arc_results[b], sibling_results[b], grandparent_results[b])
-        logs, terms = np.empty(cells_of(sentence)), np.empty(sentence.words + 1)
+        shape, scores = SentenceShape(lengths[b], order, single_root), (arcs[b], siblings[b], grandparents[b])
+        vectors = arc_vectors[b], sibling_vectors[b], grandparent_vectors[b]
+        results = arc_results[b], sibling_results[b], grandparent_results[b]
+        logs, terms = np.empty(cells_of(shape)), np.empty(shape.words + 1)
         tangents = np.zeros(len(logs) if has_vectors else 0)
-        inside(sentence, vectors, logs, tangents, terms)
-        log_z[b] = logs[cell(sentence, whole(sentence))]
-        if len(results.arcs) > 0 and log_z[b] > -np.inf:
-            _outside(sentence, vectors, logs, tangents, terms, results)
+        inside(shape, *scores, logs, terms)
+        log_z[b] = logs[cell(shape, whole(shape))]
+        if log_z[b] > -np.inf and has_vectors:
+            _fill_tangents(shape, scores, vectors, logs, tangents, terms)
+        if log_z[b] > -np.inf and arc_results.shape[1] > 0:
+            _outside(shape, scores, vectors, logs, tangents, terms, results)
 
 
 @exact_kernel
-def inside(sentence, vectors, logs, tangents, terms):
-    """Fill the logs of all spans and, if there are any, their tangents, which are 0."""
+def inside(shape, arcs, siblings, grandparents, logs, terms):
+    """Fill the logs of all spans."""
     logs[:] = -np.inf
-    for context in range(contexts_of(sentence)):
-        for j in range(sentence.words + 1):
-            logs[cell(sentence, span(FULL, context, j, j))] = 0.0
-    for j in range(1, sentence.words + 1):
+    for context in range(contexts_of(shape)):
+        for j in range(shape.words + 1):
+            logs[cell(shape, span(FULL, context, j, j))] = 0.0
+    for j in range(1, shape.words + 1):
         for i in range(j - 1, -1, -1):
-            for context in range(contexts_of(sentence)):
+            for context in range(contexts_of(shape)):
                 for which in range(SPANS_OF_PAIR):
-                    number = span_of_pair(sentence, context, i, j, which)
+                    number = span_of_pair(shape, context, i, j, which)
                     if number != NO_SPAN:
-                        _sum(sentence, vectors, number, logs, tangents, terms)
+                        begin, end = splits(shape, number)
+                        top, total = log_terms(shape, arcs, siblings, grandparents, number, logs, terms), 0.0
+                        for place in range(end - begin if top > -np.inf else 0):
+                            total += np.exp(terms[place])
+                        logs[cell(shape, number)] = top + np.log(total) if top > -np.inf else top
 
 
 @exact_kernel
-def _sum(sentence, vectors, number, logs, tangents, terms):
-    shape = shape_of(sentence)
-    here, (begin, end) = cell(shape, number), splits(shape, number)
-    top = log_terms(sentence, number, logs, terms)
-    if top == -np.inf:
-        return
-    total = tangent = 0.0
-    for k in range(begin, end):
-        weight = np.exp(terms[k - begin])
-        total += weight
-        if len(tangents) > 0 and weight > 0.0:
-            tangent += weight * _tangent(sentence, vectors, number, k, tangents)
-    logs[here] = top + np.log(total)
-    if len(tangents) > 0:
-        tangents[here] = tangent / total
+def _fill_tangents(shape, scores, vectors, logs, tangents, terms):
+    """Fill the tangents of all spans, which are 0."""
+    for j in range(1, shape.words + 1):
+        for i in range(j - 1, -1, -1):
+            for context in range(contexts_of(shape)):
+                for which in range(SPANS_OF_PAIR):
+                    number, total, tangent = span_of_pair(shape, context, i, j, which), 0.0, 0.0
+                    if number == NO_SPAN or logs[cell(shape, number)] == -np.inf:
+                        continue
+                    (begin, end), _ = splits(shape, number), log_terms(shape, *scores, number, logs, terms)
+                    for k in range(begin, end):
+                        weight = np.exp(terms[k - begin])
+                        total += weight
+                        if weight > 0.0:
+                            tangent += weight * _tangent(shape, vectors, number, k, tangents)
+                    tangents[cell(shape, number)] = tangent / total
 
 
 @exact_kernel
-def log_terms(sentence, number, logs, terms):
+def log_terms(shape, arcs, siblings, grandparents, number, logs, terms):
     """Fill ``terms`` with the logs of a span's splits less the largest one; return that one."""
-    shape, parts, top = shape_of(sentence), (sentence.arcs, sentence.siblings, sentence.grandparents), -np.inf
     begin, end = splits(shape, number)
+    _, context, _, _ = parts_of_span(number)
+    top = -np.inf
     for k in range(begin, end):
         first, second = halves(shape, number, k)
-        arc, sibling, grandparent = part_scores(shape, *parts, number, k)
-        total = logs[cell(shape, first)] + logs[cell(shape, second)] + arc + (sibling + grandparent)
+        head, dependent = arc_of(shape, number, k)
+        total = logs[cell(shape, first)] + logs[cell(shape, second)]
+        if dependent > 0:
+            sibling = np.float64(siblings[head, dependent, k]) if shape.order > ARCS else 0.0
+            if shape.order == GRANDPARENTS and head > 0:
+                sibling += np.float64(grandparents[head, dependent, context])
+            total = total + arcs[head, dependent] + sibling
         terms[k - begin] = total
         top = max(top, total)
     for place in range(end - begin if top > -np.inf else 0):
@@ -185,25 +195,24 @@ def log_terms(sentence, number, logs, terms):
 
 
 @exact_kernel
-def _outside(sentence, vectors, logs, tangents, terms, results):
+def _outside(shape, scores, vectors, logs, tangents, terms, results):
     """Store the log marginals of all parts or, if spans have tangents, those of marginals."""
     outer, slopes = np.full(len(logs), -np.inf), np.zeros(len(tangents))  # of the marginals of spans
-    outer[cell(sentence, whole(sentence))] = 0.0
-    for j in range(sentence.words, 0, -1):
+    outer[cell(shape, whole(shape))] = 0.0
+    for j in range(shape.words, 0, -1):
         for i in range(j):
-            for context in range(contexts_of(sentence)):
+            for context in range(contexts_of(shape)):
                 for which in range(SPANS_OF_PAIR - 1, -1, -1):
-                    number = span_of_pair(sentence, context, i, j, which)
-                    if number != NO_SPAN and outer[cell(sentence, number)] > -np.inf:
-                        _share(sentence, vectors, number, logs, tangents, terms, outer, slopes, results)
+                    number = span_of_pair(shape, context, i, j, which)
+                    if number != NO_SPAN and outer[cell(shape, number)] > -np.inf:
+                        _share(shape, scores, vectors, number, logs, tangents, terms, outer, slopes, results)
 
 
 @exact_kernel
-def _share(sentence, vectors, number, logs, tangents, terms, outer, slopes, results):
+def _share(shape, scores, vectors, number, logs, tangents, terms, outer, slopes, results):
     """Give each split of a span its share of the span's marginal."""
-    shape, total = shape_of(sentence), 0.0
-    here, (begin, end) = cell(shape, number), splits(shape, number)
-    log_terms(sentence, number, logs, terms)
+    here, (begin, end), total = cell(shape, number), splits(shape, number), 0.0
+    log_terms(shape, *scores, number, logs, terms)
     for place in range(end - begin):
         total += np.exp(terms[place])
     log_total = np.log(total)
@@ -214,7 +223,7 @@ def _share(sentence, vectors, number, logs, tangents, terms, outer, slopes, resu
             continue
         slope = 0.0
         if len(tangents) > 0:
-            change = _tangent(sentence, vectors, number, k, tangents) - tangents[here]
+            change = _tangent(shape, vectors, number, k, tangents) - tangents[here]
             slope = np.exp(log_share) * slopes[here] + np.exp(log_marginal) * change
         for half in halves(shape, number, k):
             if half != NO_SPAN:
@@ -224,11 +233,11 @@ def _share(sentence, vectors, number, logs, tangents, terms, outer, slopes, resu
         _, context, _, _ = parts_of_span(number)
         head, dependent = arc_of(shape, number, k)
         if dependent > 0:
-            _give(results.arcs[head], dependent, log_marginal, slope, len(tangents) > 0)
+            _give(results[0][head], dependent, log_marginal, slope, len(tangents) > 0)
             if shape.order > ARCS:
-                _give(results.siblings[head, dependent], k, log_marginal, slope, len(tangents) > 0)
+                _give(results[1][head, dependent], k, log_marginal, slope, len(tangents) > 0)
             if shape.order == GRANDPARENTS and head > 0:
-                _give(results.grandparents[head, dependent], context, log_marginal, slope, len(tangents) > 0)
+                _give(results[2][head, dependent], context, log_marginal, slope, len(tangents) > 0)
 
 
 @exact_kernel
@@ -237,8 +246,8 @@ def _give(row, index, log_marginal, slope, has_tangents):
 
 
 @exact_kernel
-def _tangent(sentence, vectors, number, k, tangents):
+def _tangent(shape, vectors, number, k, tangents):
     """Return the tangent of a split."""
-    first, second = halves(sentence, number, k)
-    arc, sibling, grandparent = scores_of_split(vectors, number, k)
-    return tangents[cell(sentence, first)] + tangents[cell(sentence, second)] + (arc + (sibling + grandparent))
+    first, second = halves(shape, number, k)
+    arc, sibling, grandparent = part_scores(shape, *vectors, number, k)
+    return tangents[cell(shape, first)] + tangents[cell(shape, second)] + (arc + (sibling + grandparent))
