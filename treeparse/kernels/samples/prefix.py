@@ -56,26 +56,24 @@ def new_graphs(count, size):
 
 
 @exact_kernel
-def graph_under(graphs, owner, heads, depth, shape, order, arcs):
-    """Return the index of the graph under the prefix of ``owner``: the ``heads`` of the first ``depth`` words."""
-    facts, index, latest = graphs.facts, 0, NOBODY
+def graph_of(facts, owner):
+    """Return the index of the graph under the prefix of ``owner``, or of that to be replaced by it."""
+    index, latest = 0, NOBODY
     for kept in range(len(facts)):
         latest = max(latest, facts[kept, USED_AT])
         index = kept if facts[kept, USED_AT] < facts[index, USED_AT] else index
     for kept in range(len(facts)):
         index = kept if facts[kept, OWNER] == owner else index
     facts[index, USED_AT] = latest + 1
-    if facts[index, OWNER] != owner:
-        facts[index, OWNER] = owner
-        _contract(graphs, index, heads, depth, shape, order, arcs)
     return index
 
 
 @exact_kernel
-def _contract(graphs, index, heads, depth, shape, order, arcs):
+def _contract(graphs, index, owner, heads, depth, shape, order, arcs):
+    """Make the graph under the prefix of ``owner``: the ``heads`` of the first ``depth`` words."""
     facts, component, n = graphs.facts[index], graphs.facts[index, COMPONENTS:], shape.words
     root_is_closed = _join(component, heads, depth, order, n) and shape.single_root
-    facts[WORDS], facts[FIRST], facts[IN_LOGS] = n - depth, root_is_closed, NOT_SET_UP
+    facts[OWNER], facts[WORDS], facts[FIRST], facts[IN_LOGS] = owner, n - depth, root_is_closed, NOT_SET_UP
     facts[SINGLE] = shape.single_root and not root_is_closed
     scores = square(graphs.scores[index], n - depth)
     scores[:] = -np.inf
@@ -106,8 +104,11 @@ def _join(component, heads, depth, order, n):
 
 
 @exact_kernel
-def draw(graphs, index, heads, depth, shape, order, arcs, stream):
+def draw(graphs, owner, heads, depth, shape, order, arcs, stream):
     """Draw the heads of all words after the prefix into ``heads``; return the stream after its last draw."""
+    index = graph_of(graphs.facts, owner)
+    if graphs.facts[index, OWNER] != owner:
+        _contract(graphs, index, owner, heads, depth, shape, order, arcs)
     facts, component = graphs.facts[index], graphs.facts[index, COMPONENTS:]
     n, nodes, single_root = facts[WORDS], graphs.nodes, facts[SINGLE] == 1
     tables, tree = matrices(graphs.stages[index], expansion.TABLES, n), nodes[HEADS]
@@ -134,8 +135,11 @@ def draw(graphs, index, heads, depth, shape, order, arcs, stream):
 
 
 @exact_kernel
-def next_heads(graphs, index, word, shape, arcs, logs):
-    """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one after the prefix."""
+def next_heads(graphs, owner, heads, depth, shape, order, arcs, logs):
+    """Fill ``logs`` with the log probabilities of the heads of the first word after the prefix."""
+    index, word = graph_of(graphs.facts, owner), order[depth]
+    if graphs.facts[index, OWNER] != owner:
+        _contract(graphs, index, owner, heads, depth, shape, order, arcs)
     facts, component, n = graphs.facts[index], graphs.facts[index, COMPONENTS:], graphs.facts[index, WORDS]
     numbers, size = graphs.numbers, n + 1
     w, reach = square(numbers, n), numbers[size * size : size * (size + 2)].reshape(size, 2)

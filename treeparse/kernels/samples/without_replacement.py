@@ -312,8 +312,7 @@ def _complete(shape, graphs, siblings, grandparents, sums, arcs, label_logs, nod
         memory = numbers[STACK], logs[TERMS]
         stream = projective_prefix.draw(shape, parts, sums, row, shape.decisions, begin, *memory, stream)
     if graphs is not None and level < shape.words:
-        graph = prefix.graph_under(graphs, node, row, level, shape, numbers[ORDER], arcs)
-        stream = prefix.draw(graphs, graph, row, level, shape, numbers[ORDER], arcs, stream)
+        stream = prefix.draw(graphs, node, row, level, shape, numbers[ORDER], arcs, stream)
     for later in range(max(shape.head_levels, level), shape.levels):
         word = numbers[ORDER, later - shape.head_levels]
         for label in range(label_logs.shape[2]):
@@ -339,6 +338,5 @@ def _next_logs(shape, graphs, siblings, grandparents, sums, arcs, label_logs, no
         parts, memory = (arcs, siblings, grandparents), (stack, logs[TERMS])
         count = projective_prefix.next_logs(shape, parts, sums, row, shape.decisions, level, *memory, values)
     if graphs is not None:
-        graph = prefix.graph_under(graphs, node, row, level, shape, numbers[ORDER], arcs)
-        prefix.next_heads(graphs, graph, numbers[ORDER, level], shape, arcs, values)
+        prefix.next_heads(graphs, node, row, level, shape, numbers[ORDER], arcs, values)
     return count
