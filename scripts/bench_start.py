@@ -46,7 +46,7 @@ def seconds(call: str, site: str, model: Path) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         program = PROGRAM.format(call=call.format(model=str(model), folder=f"{folder}/run"))
         environment = os.environ | {"PYTHONPATH": site, "NUMBA_CACHE_DIR": ""}
-        command = [sys.executable, "-c", program]
+        command = [sys.executable, "-P", "-c", program]
         done = subprocess.run(command, env=environment, cwd=ROOT, check=True, stdout=subprocess.PIPE)
     wall, cpu = map(float, done.stdout.split()[-2:])
     return wall, cpu

@@ -32,8 +32,8 @@ def serve(
 ) -> None:
     """Serve models until SIGINT, SIGTERM or SIGHUP, then answer the requests in progress; a second signal ends at once.
 
-    After SIGHUP, the signal is sent again once the server has ended, for the handler from before; one that is ignored
-    stays ignored.
+    After SIGHUP, the signal is sent again once the server has ended, for the handler from before; a SIGHUP that is
+    ignored, as under nohup, stays ignored.
 
     Args:
         models: the models by name, the default one first.
@@ -45,9 +45,11 @@ def serve(
     Raises:
         TreeparseError: there is no model, or the server cannot listen at the address and port.
     """
-    handlers = {number: handler for number in SIGNALS if (handler := signal.getsignal(number)) is not signal.SIG_IGN}
-    received = asyncio.run(_until_signalled([*handlers], models, host, port, limits, ready))
-    if received not in (signal.SIGINT, signal.SIGTERM):
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    ends = (signal.SIGINT, signal.SIGTERM)
+    numbers = [number for number, handler in handlers.items() if number in ends or handler is not signal.SIG_IGN]
+    received = asyncio.run(_until_signalled(numbers, models, host, port, limits, ready))
+    if received not in ends:
         signal.signal(received, handlers[received])
         signal.raise_signal(received)
 

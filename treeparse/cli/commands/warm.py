@@ -63,7 +63,9 @@ def _multiply(p: Any) -> None:
 
 def _sum_in_logs(p: Any) -> None:
     """Compute the sums and products of scores whose weights underflow."""
-    large = p.with_scores(p.parts.map(lambda part: part.uniform_(-2e3, 2e3)))
+    scores = torch.zeros_like(p.scores)
+    scores[..., 1, 2] = scores[..., 2, 1] = 2e3  # two words that prefer each other, which no tree allows
+    large = p.with_scores(scores)
     large.log_prob(large.mode)
     _multiply(large)
 
@@ -82,6 +84,7 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("single-root", lambda p: p.log_prob(p.mode)),
     ("projective", lambda p: p.log_prob(p.mode)),
     ("projective", lambda p: p.sample()),
+    ("projective", lambda p: p.sample_without_replacement(2, method="trie")),
     ("projective", lambda p: p.covariance(p.scores, p.scores)),
     ("projective", lambda p: p.topk(2)),
     ("projective", lambda p: p.log_marginals),
