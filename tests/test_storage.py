@@ -165,6 +165,14 @@ def test_wrong_setting(folder: Path, change: Callable[[dict[str, Any]], object],
     assert re.search(words, refused(folder))
 
 
+def test_digests_are_of_the_files_of_a_model_and_no_others(folder: Path) -> None:
+    def change(config: dict[str, Any]) -> None:
+        config["digests"] = {"/dev/zero": "", "vocabulary.json": config["digests"]["vocabulary.json"]}
+
+    change_json(folder / "config.json", change)
+    assert re.search("model.safetensors is damaged .*: copy the model again", refused(folder))
+
+
 def test_a_vocabulary_of_another_kind_is_refused(folder: Path) -> None:
     change_json(without_digests(folder) / "vocabulary.json", lambda vocabulary: vocabulary["features"].update(words=[]))
     assert "vocabulary.json and config.json" in refused(folder)

@@ -1,6 +1,5 @@
 """What the commands say of kernels that are compiled, and how torch's threads wait in them."""
 
-import argparse
 import logging
 import os
 import subprocess
@@ -12,32 +11,28 @@ import pytest
 import torch
 
 from treeparse.cli import main as cli
+from treeparse.kernels import compile
 
 LOG = logging.getLogger("treeparse.kernels")
 
 
 @pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes ``probe``, which needs a kernel that is not there yet, the only command."""
-
-    def run(args: argparse.Namespace) -> int:
-        LOG.debug("found compiled: %(kernel)s", {"kernel": "sums", "folder": None})
-        LOG.info("compiling kernels, once: %(kernel)s", {"kernel": "lists", "folder": None})
-        LOG.warning("Compiled kernels cannot be kept.")
-        return 0
-
+    """Makes ``probe``, which calls a kernel after a first import with notices, the only command."""
+    notices = [(logging.WARNING, "Compiled kernels cannot be cached."), (logging.INFO, "Kernels are compiled.")]
+    monkeypatch.setattr(compile, "NOTICES", notices)
     command = ModuleType("probe")
-    vars(command).update(add_arguments=lambda parser: None, run=run)
+    vars(command).update(add_arguments=lambda parser: None, run=lambda args: compile.call(int))
     monkeypatch.setattr(cli, "COMMANDS", {"probe": "try"})
     monkeypatch.setitem(sys.modules, "treeparse.cli.commands.probe", command)
 
 
-def test_compiling_is_said_on_standard_error(probe: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_compiled_is_said_once_on_standard_error(probe: None, capsys: pytest.CaptureFixture[str]) -> None:
     before = LOG.level, list(LOG.handlers)
-    for _ in range(2):
+    lines = "treeparse: Kernels are compiled.\ntreeparse: Compiled kernels cannot be cached.\n"
+    for said in (lines, ""):
         assert cli.main(["probe"]) == 0
-        lines = "treeparse: compiling kernels, once: lists\ntreeparse: Compiled kernels cannot be kept.\n"
-        assert capsys.readouterr() == ("", lines)
+        assert capsys.readouterr() == ("", said)
     assert (LOG.level, LOG.handlers) == before
 
 

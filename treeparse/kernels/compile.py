@@ -26,6 +26,8 @@ NOT_CACHED = (
     "treeparse; for an image, run it where the image is built."
 )
 
+NOTICES: list[tuple[int, str]] = []  # to be logged at the first call, because at import nobody may listen yet
+
 
 def _digest() -> str:
     """Return a digest of all sources, and of the versions and the processor for which code is compiled."""
@@ -39,7 +41,8 @@ def _digest() -> str:
 def _cache_folder() -> tuple[Path, bool]:
     """Return the first writable folder, with compiled code from a folder that is not writable, and whether it lasts."""
     bases = os.environ.get("NUMBA_CACHE_DIR"), SOURCES / "__pycache__", os.path.expanduser("~/.cache/treeparse")
-    folders = [Path(base, f"kernels-{_digest()}") for base in bases if base and not str(base).startswith("~")]
+    name = f"kernels-{_digest()}"
+    folders = [Path(base, name) for base in bases if base and not str(base).startswith("~")]
     made = [folder for folder in folders if folder.is_dir()]
     for folder in folders:
         try:
@@ -57,9 +60,10 @@ def _cache_folder() -> tuple[Path, bool]:
             (folder / path.parent.name).mkdir(exist_ok=True)
             shutil.copyfile(path, folder / path.parent.name / path.name)
     elif not lasts:
-        LOG.warning(NOT_CACHED)
+        NOTICES.append((logging.WARNING, NOT_CACHED))
     elif not made:
-        LOG.info("Kernels are compiled when they are first used, some seconds each, and cached in %s.", folder)
+        first = f"Kernels are compiled when they are first used, some seconds each, and cached in {folder}."
+        NOTICES.append((logging.INFO, first))
     return folder, lasts
 
 
@@ -87,6 +91,8 @@ maximum_kernel = _compiler({"nnan", "nsz"})
 
 def call(kernel: Callable[..., Any], *arguments: Any) -> Any:
     """Call a kernel; where compiled code on disk is damaged, compile it again."""
+    while NOTICES:
+        LOG.log(*NOTICES.pop())
     try:
         return kernel(*arguments)
     except (EOFError, pickle.UnpicklingError) as error:

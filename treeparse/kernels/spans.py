@@ -28,8 +28,8 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.compile import exact_kernel
+from treeparse.kernels.weights import padded
 
-LANES = 8  # numbers of a row of contexts are padded to a multiple of it
 KINDS = 3
 FULL, ARC, MID = range(KINDS)
 ORDERS = 4
@@ -62,20 +62,14 @@ def contexts_of(shape):
 @exact_kernel
 def cells_of(shape):
     """Return how many cells the spans have."""
-    width = contexts_width(shape.words) if shape.order == GRANDPARENTS else 1
+    width = padded(shape.words) if shape.order == GRANDPARENTS else 1
     return KINDS * (shape.words + 1) ** 2 * width
-
-
-@exact_kernel
-def contexts_width(n):
-    """Return the length of a row of contexts in whole vectors."""
-    return (n + LANES) // LANES * LANES
 
 
 @exact_kernel
 def row_of(n, kind, h, m):
     """Return the cell at which the contexts of a span begin, where there are contexts."""
-    return ((kind * (n + 1) + h) * (n + 1) + m) * contexts_width(n)
+    return ((kind * (n + 1) + h) * (n + 1) + m) * padded(n)
 
 
 @exact_kernel
@@ -190,7 +184,9 @@ def push_whole(shape, stack):
 @exact_kernel
 def push_halves(shape, number, k, stack, depth):
     """Push the halves of a split that are more than one node; return how many spans are then on the stack."""
-    for half in halves(shape, number, k):
+    first, second = halves(shape, number, k)
+    kind, _, _, _ = parts_of_span(number)
+    for half in (second, first) if kind == FULL else (first, second):  # what an arc spans is next after the arc
         _, _, h, m = parts_of_span(half)
         if h != m:
             stack[depth] = half

@@ -88,6 +88,13 @@ def load_logs(scores, n, top, logs):
     logs[n + 1 :] = -np.inf
 
 
+@exact_kernel
+def multiplied(product, log, factor):
+    """Multiply a product by a factor; return it and a log, which takes the product's before that is too large."""
+    product *= factor
+    return (1.0, log + np.log(product)) if product > LARGE else (product, log)
+
+
 @kernel
 def load_weights(scores, n, top, w):
     """Fill weights whose columns have maximum 1; return the sum over words of the logs of their weights' sums."""
@@ -99,10 +106,7 @@ def load_weights(scores, n, top, w):
             w[j, i] = exp(w[j, i])
             total += w[j, i]
         if 0 < j <= n:
-            product *= total
-            if product > LARGE:
-                log_sums += np.log(product)
-                product = 1.0
+            product, log_sums = multiplied(product, log_sums, total)
     return log_sums + np.log(product)
 
 

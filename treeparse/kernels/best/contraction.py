@@ -24,11 +24,11 @@ from treeparse.kernels.ties import arc_key
 FRESH, ON_PATH, FINISHED = 0, 1, 2  # statuses
 TIED = -1
 
-# Lines of ``weights``: of nodes, their chosen arc's weight and that of the best other arc from the same head; of words,
-# the offset, and a line for callers. From ROWS on: the best arc from every node outside into one word, and then into
-# each contracted cycle.
+# Lines of ``weights``: of nodes, the weight of the chosen arc, and the weight of the best other arc from the same head;
+# of words, the offset, and a line for callers. From ROWS on: the best arc from every node outside into one word, and
+# then into each contracted cycle.
 VALUE, SECOND, OFFSET, OF_CALLERS, ROWS = range(5)
-# Lines of ``nodes``: the keys of these; of nodes, their chosen arc's head, the word that it enters, the cycle that the
+# Lines of ``nodes``: the keys of these; of nodes, the chosen arc's head, the word that it enters, the cycle that the
 # node is in, 0 for none, and its status; of words, the node that the word is in, the next word of the ring that makes
 # up this node, and the node whose chosen arc enters the word in the end; the path of chosen arcs. There are lines for
 # callers, and from LINKS on, for each of the rows, the words that its arcs enter, and their keys.

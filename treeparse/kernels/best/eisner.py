@@ -24,7 +24,7 @@ from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch
 
-KINDS, SPLIT_KINDS = 4, 3  # of spans, and of those that fall into two spans
+KINDS = 4  # of spans
 RIGHT, LEFT, BETWEEN, RIGHT_ARC = range(KINDS)
 NODE_BITS = 21  # for a node's number in a span's
 

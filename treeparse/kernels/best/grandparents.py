@@ -10,10 +10,11 @@ import numpy as np
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.best.spans import SPLIT_LINES, find_best_tree
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.spans import ARC, FULL, GRANDPARENTS, KINDS, MID, SentenceShape, contexts_width
+from treeparse.kernels.spans import ARC, FULL, GRANDPARENTS, KINDS, MID, SentenceShape
 from treeparse.kernels.threads import run_batch
+from treeparse.kernels.weights import padded
 
-TOGETHER = 4  # splits of a span, of which each has a row; more rows than eight are not vectorised
+TOGETHER = 4  # splits of a span, one row each; more than eight rows are not vectorised
 # Of an arc's splits: the scores of MID, of the sibling, and of the span FULL below.
 BETWEEN, SIBLING, BELOW = range(3)
 
@@ -45,14 +46,14 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, singl
     size = arcs.shape[1]
     stack, memory, row = (
         np.empty(4 * size, np.int64),
-        np.empty(KINDS * size * size * contexts_width(size - 1)),
-        np.empty(contexts_width(size - 1)),
+        np.empty(KINDS * size * size * padded(size - 1)),
+        np.empty(padded(size - 1)),
     )
     splits = np.empty((SPLIT_LINES, size + 1)), np.empty(size + 1, np.int64)
     numbers, dependents = np.empty((3, size + TOGETHER)), np.empty(size + TOGETHER, np.int64)
     for b in range(start, stop):
         n, item = lengths[b], items[b]
-        width = contexts_width(n)
+        width = padded(n)
         scores = memory[: KINDS * (n + 1) * (n + 1) * width]
         chart = scores.reshape(KINDS, n + 1, n + 1, width)
         _fill(arcs[b], siblings[item], grandparents[item], n, single_root, chart, row[:width], numbers, dependents)

@@ -89,7 +89,7 @@ def score_splits(order, arcs, siblings, grandparents, kind, context, h, m, where
 
 @exact_kernel
 def add_split_keys(shape, number, where, cells, split_keys):
-    """Fill the keys of a span's splits; the first line of ``cells`` has those of the spans."""
+    """Fill the keys of a span's splits; the first line of ``cells`` has the keys of the spans."""
     first, second = where.first, where.second
     for k in range(where.begin, where.end):
         head, dependent = arc_of(shape, number, k)

@@ -31,7 +31,7 @@ UNKNOWN = -1  # as NEXT: not found yet; as FIRST or SECOND: the best one, not lo
 
 # Functions take, of one item, its ``SentenceShape`` and the scores of ``best.spans``; ``scores`` (C,) of the best
 # derivations of all spans; ``cells`` (2, C), whose lines are the keys of these scores, and the best derivations or
-# UNKNOWN; and the pool: its derivations' scores ``values`` (R, 3), as those of splits, and their ``links`` (R, 9).
+# UNKNOWN; and the pool of derivations: scores ``values`` (R, 3), in the lines of splits, and ``links`` (R, 9).
 # Loops call functions of few arrays, because references to the arrays of functions are counted.
 KEYS, BEST = range(2)
 

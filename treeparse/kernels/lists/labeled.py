@@ -22,7 +22,7 @@ from treeparse.kernels.ties import tree_key
 
 COUNTS = 3  # of every item:
 TREES, LABELINGS, WAITING = range(COUNTS)  # trees looked at, labellings made, waiting children
-VALUES = 2  # of a labelling, lines (B, 2, K): its score and that of its waiting child, -inf past the last labelling
+VALUES = 2  # of a labelling, lines (B, 2, K): its score, and its waiting child's, -inf past the last labelling
 SCORE, CHILD_SCORE = range(VALUES)
 # Of a labelling, lines (B, 5, K): which tree of the list, -1 past the last labelling; that tree's summed arc keys; the
 # last word whose rank is above 0, 1 if there is none; the word that the waiting child raises. And the heap: labellings
@@ -170,7 +170,7 @@ def _take_child(new, n, rows, scores, others, ranks, values, facts, counts, sums
 
 @exact_kernel
 def _find_child(parent, n, rows, scores, others, ranks, values, facts, score, word, sums):
-    """Find a labelling's best child after that of ``score``, which raises ``word``; return whether there is one.
+    """Find a labelling's next child after the one that has ``score`` and raises ``word``; return whether there is one.
 
     Among equal scores a child that raises a later word comes first, as its ranks do.
     """

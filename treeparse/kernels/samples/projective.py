@@ -26,6 +26,7 @@ from treeparse.kernels.spans import (
     cells_of,
     halves,
     parts_of_span,
+    push_halves,
     push_whole,
     splits,
     whole,
@@ -33,6 +34,7 @@ from treeparse.kernels.spans import (
 from treeparse.kernels.sums import charts, grandparent_charts, spans_in_logs
 from treeparse.kernels.sums.inside_outside import completed
 from treeparse.kernels.threads import run_batch
+from treeparse.kernels.weights import square
 
 FULL_SPANS, FULL_T, ARC_SPANS = range(3)  # of plain weights: full spans [head, end], transposed beside, and arcs'
 
@@ -147,8 +149,8 @@ def _sample(start, stop, lengths, order, arcs, siblings, grandparents, seeds, si
         if order == SIBLINGS:
             is_plain = _fill(shape, scores, memory, spans)
         else:
-            square = grandparent_charts.square_of(weights, shape.words)
-            is_plain = _fill_all(shape, scores, grandparent_charts.charts_of(more_memory, shape.words), square, spans)
+            n = shape.words
+            is_plain = _fill_all(shape, scores, grandparent_charts.charts_of(more_memory, n), square(weights, n), spans)
         _draw_trees(shape, scores, spans, is_plain, seeds[b], stack, terms, heads[b])
 
 
@@ -210,20 +212,7 @@ def _draw_trees(shape, scores, spans, is_plain, seed, stack, terms, heads):
             head, dependent = arc_of(shape, number, begin + place)
             if dependent > 0:
                 heads[sample, dependent] = head
-            depth = _push(shape, number, begin + place, flat, depth)
-
-
-@exact_kernel
-def _push(shape, number, k, stack, depth):
-    """Do ``push_halves`` so that what an arc spans is drawn at once after the arc, as ``_draw_plain`` does."""
-    first, second = halves(shape, number, k)
-    kind, _, _, _ = parts_of_span(number)
-    for half in (second, first) if kind == FULL else (first, second):
-        _, _, h, m = parts_of_span(half)
-        if h != m:
-            stack[depth] = half
-            depth += 1
-    return depth
+            depth = push_halves(shape, number, begin + place, flat, depth)
 
 
 @exact_kernel

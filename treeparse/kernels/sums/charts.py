@@ -39,13 +39,12 @@ import numpy as np
 
 from treeparse.kernels.compile import exact_kernel, kernel, maximum_kernel
 from treeparse.kernels.exponential import exp
+from treeparse.kernels.weights import LANES, multiplied, padded
 
 LARGEST_EXPONENT = 1023  # of a power of 2 that is finite
 MIN_SCALE = 1e-300  # of vectors, because nothing is divided by 0
-LARGE = 1e250  # a product whose log is taken before it grows further
 SAFE = 1e-280
 STEP = 2.0**-40  # its square, times that of a thousand words, is below rounding
-LANES = 8  # nodes of a vector
 NODES, VECTORS = 2**40 - 1, 2**40 - LANES  # bits by which LLVM sees that an index is not negative, and vectorises
 CHARTS = 8
 WEIGHT, RIGHT, LEFT, RIGHT_ARC, LEFT_ARC, OUTER_RIGHT, OUTER_LEFT, OUTER_RIGHT_ARC = range(CHARTS)
@@ -133,7 +132,7 @@ def new_memory(size, siblings):
 
     It is 0 at first and has no infinite numbers later, because padding is read and multiplied by 0.
     """
-    width = (size + LANES - 1) // LANES * LANES
+    width = padded(size - 1)
     return np.zeros((CHARTS if siblings is None else SIBLING_CHARTS) * size * width), np.zeros((LINES, width))
 
 
@@ -150,7 +149,7 @@ def new_packed(size, siblings):
 @exact_kernel
 def charts_of(memory, n, siblings):
     """Return charts whose strides depend on n alone, so an item has the same bits in a batch and alone."""
-    count, width = CHARTS if siblings is None else SIBLING_CHARTS, (n + LANES) // LANES * LANES
+    count, width = CHARTS if siblings is None else SIBLING_CHARTS, padded(n)
     return memory[: count * (n + 1) * width].reshape(count, n + 1, width)
 
 
@@ -268,10 +267,7 @@ def weigh_words(w, n):
         for i in range(n + 1):
             w[j, i] *= scale
         log_scale += top
-        product *= total
-        if product > LARGE:
-            log_scale += np.log(product)
-            product = 1.0
+        product, log_scale = multiplied(product, log_scale, total)
     return log_scale + np.log(product)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.exponential import exp
-from treeparse.kernels.spans import ARC, FULL, KINDS, MID, contexts_width
+from treeparse.kernels.spans import ARC, FULL, KINDS, MID
 from treeparse.kernels.sums.charts import (
     MIN_SCALE,
     SAFE,
@@ -31,6 +31,7 @@ from treeparse.kernels.sums.charts import (
     take_tangents,
     weigh_words,
 )
+from treeparse.kernels.weights import padded, square
 
 OUTER = KINDS  # from a chart of spans to that of their derivatives
 SIBLING, GRANDPARENT = 2 * KINDS, 2 * KINDS + 1  # weights [head, dependent, node], later marginals
@@ -56,7 +57,7 @@ def sum_trees(
     memory, weights = np.empty(memory_size(size)), np.empty(size * size)
     for b in range(start, stop):
         n = lengths[b]
-        charts, w = charts_of(memory, n), square_of(weights, n)
+        charts, w = charts_of(memory, n), square(weights, n)
         log_z[b] = load(arcs[b], siblings[b], grandparents[b], n, single_root, charts, w)
         if log_z[b] == -np.inf:
             continue
@@ -90,8 +91,8 @@ def multiply(
     all_charts, all_weights = np.empty(len(memory), np.complex128), np.empty(size * size, np.complex128)
     for b in range(start, stop):
         n = lengths[b]
-        charts, w, v = charts_of(memory, n), square_of(weights, n), square_of(vectors, n)
-        duals, dual_w = charts_of(all_charts, n), square_of(all_weights, n)
+        charts, w, v = charts_of(memory, n), square(weights, n), square(vectors, n)
+        duals, dual_w = charts_of(all_charts, n), square(all_weights, n)
         log_z[b] = load(arcs[b], siblings[b], grandparents[b], n, single_root, charts, w)
         if log_z[b] == -np.inf:
             continue
@@ -118,19 +119,13 @@ def multiply(
 @exact_kernel
 def memory_size(size):
     """Return the size of the charts of an item of ``size`` nodes."""
-    return CHARTS * size * size * contexts_width(size - 1)
+    return CHARTS * size * size * padded(size - 1)
 
 
 @exact_kernel
 def charts_of(memory, n):
     """Return charts whose strides depend on n alone, so an item has the same bits in a batch and alone."""
-    return memory[: memory_size(n + 1)].reshape(CHARTS, n + 1, n + 1, contexts_width(n))
-
-
-@exact_kernel
-def square_of(memory, n):
-    """Return a matrix of an item's nodes."""
-    return memory[: (n + 1) * (n + 1)].reshape(n + 1, n + 1)
+    return memory[: memory_size(n + 1)].reshape(CHARTS, n + 1, n + 1, padded(n))
 
 
 @exact_kernel

@@ -33,6 +33,7 @@ from treeparse.nn import EncoderConfig
 from treeparse.version import installed_version
 
 FORMAT = 1  # of the JSON files in model folders and runs
+DIGESTED = (VOCABULARY, WEIGHTS)
 # Settings of several classes: the classes by ``type``, the default ``type``, and the class of a custom ``class_path``.
 PARTS: Mapping[type, tuple[Mapping[str, type], str, type]] = {
     EncoderConfig: (ENCODERS, DEFAULT_ENCODER, OwnEncoderConfig),
@@ -51,7 +52,7 @@ def write_model(
         _write_json(folder / VOCABULARY, vocabulary)
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
         shutil.copymode(folder / VOCABULARY, folder / WEIGHTS)  # save_file lets nobody else read what it writes
-        digests = {name: file_digest(folder / name) for name in (VOCABULARY, WEIGHTS)}
+        digests = {name: file_digest(folder / name) for name in DIGESTED}
         _write_json(folder / CONFIG, {**file_header(), **config, "digests": digests}, indent=2)
 
 
@@ -73,9 +74,10 @@ def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], d
     check_model_files(folder)
     try:
         config = without_header(_read_mapping(folder / CONFIG), str(folder / CONFIG))
-        for name, digest in (config.pop("digests", None) or {}).items():
-            if file_digest(folder / name) != digest:
-                raise _damaged(folder / name, f"it is not the file that was saved with this {CONFIG}")
+        digests = config.pop("digests", None)
+        changed = digests is not None and [each for each in DIGESTED if file_digest(folder / each) != digests.get(each)]
+        if changed:
+            raise _damaged(folder / changed[0], f"it is not the file that was saved with this {CONFIG}")
         return config, _read_mapping(folder / VOCABULARY), load_file(folder / WEIGHTS)
     except SafetensorError as error:
         raise _damaged(folder / WEIGHTS, error) from error
