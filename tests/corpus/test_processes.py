@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -162,6 +163,32 @@ def test_a_killed_worker_ends_the_work(folder: Path) -> None:
     summary = parse_with_jobs(load, request, list_parts(request), 2)
     assert summary.outputs + summary.existing_outputs == 2
     assert len([*read_conllu("out/a.conllu")]) == SENTENCES
+
+
+class Stopping(CorpusObserver):
+    """Raises once a chunk is parsed, and another chunk's result is on its way."""
+
+    def advance(self, sentences: int, words: int, size: int) -> None:
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:  # holds the GIL for most of the time, so that the next result arrives slowly
+            pass
+        raise InterruptedError
+
+
+def test_an_error_while_workers_send_results(folder: Path) -> None:
+    """The workers send their results to the end; a part of a message would let its reader wait for ever."""
+    note = f"# note = {'x' * 8_000_000}\n"
+    Path("long.conllu").write_text(conllu(0, 16, 1).replace("\n1\t", f"\n{note}1\t"), encoding="utf-8")
+    request = CorpusRequest(["long.conllu"], "out/", chunk=4)
+
+    def parse() -> None:
+        with pytest.raises(InterruptedError):
+            parse_with_jobs(load, request, list_parts(request), 2, observer=Stopping())
+
+    thread = threading.Thread(target=parse, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive() and os.listdir("out") == []
 
 
 PROGRAM = """

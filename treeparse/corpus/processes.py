@@ -3,11 +3,12 @@
 Chunks and outputs are the same as with one process. A worker that dies ends the work.
 """
 
+import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from functools import cache, partial
@@ -63,11 +64,11 @@ def parse_with_jobs(
     first = context.Process(target=int)  # waits for the imports: a signal meanwhile would leave a half-started worker
     first.start()
     first.join()
-    ended, alive = context.Pipe(duplex=False)  # `ended` is readable once `alive` is closed, or this process has died
+    is_over, work_lasts = context.Pipe(duplex=False)  # `is_over` is readable once `work_lasts` is closed
     with (
-        ended,
-        ProcessPoolExecutor(jobs, context, _begin, (load, request, threads, ended)) as pool,
-        alive,
+        is_over,
+        ProcessPoolExecutor(jobs, context, _begin, (load, request, threads, is_over)) as pool,
+        work_lasts,
         closing(submit_ahead(partial(_submit, pool), work.chunks(), CHUNKS * jobs)) as submitted,
     ):
         results = chain.from_iterable(work.reported(_parsed(submitted, work)))
@@ -107,21 +108,33 @@ def _parsed(
 # ---------------------------------------------------------------- in a worker
 
 _worker: Callable[[], tuple[ChunkParser, FileWriter]]
+_is_over: Connection
 
 
-def _begin(load: Loader, request: CorpusRequest, threads: int, parent: Connection) -> None:
+def _begin(load: Loader, request: CorpusRequest, threads: int, is_over: Connection) -> None:
     """Prepare a worker. Its first chunk loads the model, because an error of this function would have no message."""
-    global _worker
+    global _worker, _is_over
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, too, which ends its workers
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
-    _worker = cache(partial(_load, load, request))
+    _worker, _is_over = cache(partial(_load, load, request)), is_over
 
 
-def _end_with(parent: Connection) -> None:
-    """End this process, whatever it does, when the parent closes its end of the pipe or dies."""
-    parent.poll(None)
+def _end_with_parent() -> None:
+    """End this process, whatever it does, when the parent dies."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
     os._exit(0)
+
+
+def _check_not_over(*_: int) -> None:
+    """Raise if the parent wants no more results.
+
+    A worker that ended at once instead might leave half a result in the pipe, whose reader would wait for the rest.
+    """
+    if _is_over.poll():
+        raise CancelledError
 
 
 def _load(load: Loader, request: CorpusRequest) -> tuple[ChunkParser, FileWriter]:
@@ -132,9 +145,10 @@ def _load(load: Loader, request: CorpusRequest) -> tuple[ChunkParser, FileWriter
 
 
 def _parse(items: list[RawItemOrEnd]) -> WorkerResult:
+    _check_not_over()
     try:
         parser, writer = _worker()
-        parsed, rules = parser.parse(items, lambda sentences, words, size: None), parser.request.trees.rules
+        parsed, rules = parser.parse(items, _check_not_over), parser.request.trees.rules
     except DataError:
         raise
     except TreeparseError as error:  # of a class that pickle may not know how to make
