@@ -1,4 +1,4 @@
-"""Warms all kernels, then uses every distribution and a parser; prints last which kernels that left out.
+"""Makes the calls of ``treeparse warm``, then uses every distribution and a parser; prints what warming left out.
 
 As JSON: ``forgotten``, kernels that Python calls and warming did not; ``late``, those that were compiled or loaded
 afterwards. It is a process of its own, for kernels stay loaded in one.
@@ -7,7 +7,6 @@ afterwards. It is a process of its own, for kernels stay loaded in one.
 import importlib
 import json
 import pkgutil
-import sys
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, get_args
@@ -19,7 +18,7 @@ from torch import Tensor
 
 import treeparse.kernels
 from treeparse import LabeledCRF, NonProjectiveCRF, Parser, ProjectiveCRF, SecondOrderCRF, SiblingCRF
-from treeparse.cli.main import main
+from treeparse.cli.commands import warm
 from treeparse.model import ParserConfig
 from treeparse.model.config import LinearConfig
 from treeparse.names import Algorithm, TreeKind
@@ -111,7 +110,8 @@ def use_linear(sentences: list[Sentence]) -> None:
 
 
 if __name__ == "__main__":
-    code = main(["warm", *sys.argv[1:]])
+    for index in range(len(warm.CALLS)):
+        warm._call(index)
     functions = compiled_functions()
     called = {id(callee) for function in functions.values() for callee in called_by(function) if callee is not function}
     forgotten = [name for name, each in functions.items() if id(each) not in called and not each.signatures]
@@ -119,4 +119,4 @@ if __name__ == "__main__":
     use_all()
     late = [name for name, each in functions.items() if len(each.signatures) > before[name]]
     lists = {"forgotten": forgotten, "late": late}
-    print(json.dumps({"code": code, "functions": len(functions), **lists}))
+    print(json.dumps({"functions": len(functions), **lists}))

@@ -6,14 +6,15 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from treeparse import terminal, trees
+from treeparse.data.prefetch import process_context
 from treeparse.device import compiler, cuda
 from treeparse.errors import TreeparseError
 from treeparse.kernels.compile import FOLDER, LASTS, NOT_CACHED
@@ -70,35 +71,41 @@ def _sum_in_logs(p: Any) -> None:
     _multiply(large)
 
 
-# The calls that need kernels.
+# The calls that need kernels. Calls of one family are apart, so that two processes rarely compile the same function.
+# Kernels that take other parts in single precision, too, are compiled for both.
 CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
-    ("single-root", lambda p: p.enumerate_support()),
     ("single-root", lambda p: p.sample_without_replacement(2, method="trie")),
-    ("single-root", lambda p: p.sample()),
-    ("single-root", lambda p: p.covariance(p.scores, p.scores)),
-    ("single-root", lambda p: p.log_marginals),
-    ("single-root", _sum_in_logs),
-    ("scorer", _score),
-    ("labeled", lambda p: p.topk(2)),
-    ("several-roots", lambda p: p.log_prob(p.mode)),
-    ("single-root", lambda p: p.log_prob(p.mode)),
     ("projective", lambda p: p.log_prob(p.mode)),
-    ("projective", lambda p: p.sample()),
     ("projective", lambda p: p.sample_without_replacement(2, method="trie")),
     ("projective", lambda p: p.covariance(p.scores, p.scores)),
     ("projective", lambda p: p.topk(2)),
     ("projective", lambda p: p.log_marginals),
     ("projective", _sum_in_logs),
-    *(
-        (kind, call)  # kernels that take other parts in single precision, too, are compiled for both
-        for kind in ("siblings", "siblings-64", "second-order", "second-order-64")
-        for call in (lambda p: p.log_prob(p.mode), _multiply)
-    ),
+    ("projective", lambda p: p.sample()),
+    ("crossing-siblings", lambda p: p.mode),
+    ("labeled", lambda p: p.topk(2)),
+    ("siblings", lambda p: p.log_prob(p.mode)),
+    ("single-root", lambda p: p.sample()),
+    ("siblings", _multiply),
+    ("single-root", lambda p: p.log_marginals),
     ("siblings", lambda p: p.sample()),
+    ("single-root", lambda p: p.covariance(p.scores, p.scores)),
+    ("second-order", lambda p: p.log_prob(p.mode)),
+    ("crossing-siblings-64", lambda p: p.mode),
+    ("second-order", _multiply),
+    ("linear", _learn),
+    ("siblings-64", lambda p: p.log_prob(p.mode)),
+    ("several-roots", lambda p: p.log_prob(p.mode)),
+    ("second-order-64", lambda p: p.log_prob(p.mode)),
+    ("single-root", _sum_in_logs),
+    ("siblings-64", _multiply),
+    ("linear-siblings", _learn),
+    ("second-order-64", _multiply),
+    ("single-root", lambda p: p.enumerate_support()),
     ("siblings", lambda p: p.log_marginals),
-    *((kind, lambda p: p.mode) for kind in ("crossing-siblings", "crossing-siblings-64")),
-    *((kind, _learn) for kind in ("linear", "linear-siblings")),
+    ("single-root", lambda p: p.log_prob(p.mode)),
     ("single-root", lambda p: p.topk(2)),
+    ("scorer", _score),
 )
 
 
@@ -113,10 +120,13 @@ def run(args: argparse.Namespace) -> int:
     if not LASTS:
         raise TreeparseError(NOT_CACHED)
     started, before, on_devices = time.perf_counter(), _compiled(), _device_sources()
+    # The first call takes a sixth of all the time. Full collections of garbage took an eighth of the compiler's time.
+    pool = ProcessPoolExecutor(
+        min(os.cpu_count() or 1, 4), process_context(__name__), gc.set_threshold, (700, 10, 1000)
+    )
     total = len(CALLS) + len(on_devices)
-    with Bar(total, stream=sys.stderr, hidden=args.quiet, desc="compiling kernels") as bar, _rare_full_collections():
-        for kind, call in CALLS:
-            call(_argument(kind))
+    with Bar(total, stream=sys.stderr, hidden=args.quiet, desc="compiling kernels") as bar, pool:
+        for _ in pool.map(_call, range(len(CALLS))):
             bar.update()
         for source, architecture in on_devices:
             compiler.machine_code(source, architecture)
@@ -147,15 +157,10 @@ def _device_sources() -> list[tuple[Path, str]]:
     return list(itertools.product(sorted(set(compiler.kernels().values())), sorted(architectures)))
 
 
-@contextmanager
-def _rare_full_collections() -> Iterator[None]:
-    """Collect garbage among young objects only, because full collections took an eighth of the compiler's time."""
-    before = gc.get_threshold()
-    gc.set_threshold(*before[:2], 1000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
+def _call(index: int) -> None:
+    """Make one of the calls that need kernels, in a worker process."""
+    kind, call = CALLS[index]
+    call(_argument(kind))
 
 
 def _argument(kind: str) -> Any:
