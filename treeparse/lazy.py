@@ -1,5 +1,6 @@
 """Names of packages, and attributes of objects, that are made at their first use."""
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable, Mapping
@@ -40,5 +41,19 @@ class cached_property(functools.cached_property[T]):
         if instance is None:
             return self
         value = self.func(instance)
+        object.__setattr__(instance, cast(str, self.attrname), value)
+        return value
+
+
+class graph_property(cached_property[T]):
+    """A `cached_property` that records its graph for gradients, even if it is first used without gradients."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        import torch  # here, because `import treeparse` does without it
+
+        if instance is None:
+            return self
+        with contextlib.nullcontext() if torch.is_grad_enabled() else torch.enable_grad():
+            value = self.func(instance)
         object.__setattr__(instance, cast(str, self.attrname), value)
         return value

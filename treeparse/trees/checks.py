@@ -63,8 +63,9 @@ def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> T
         raise TreeparseError(f"Lengths must have the scores' batch shape {batch}, got {tuple(lengths.shape)}.")
     if not (validate or readable_without_sync(lengths)):
         return moved(lengths, scores.device, torch.int64).clamp(0, words)
-    least, most = torch.stack(lengths.aminmax()).tolist() if lengths.numel() else (0, words)  # one sync for both
-    if not 0 <= least <= most <= words:
+    values = lengths.reshape(-1).tolist()
+    least, most = min(values, default=0), max(values, default=0)
+    if least < 0 or most > words:
         raise TreeparseError(
             f"Lengths must lie between 0 and the {words} words of the scores, got lengths from {least} to {most}; the "
             "root is not a word."

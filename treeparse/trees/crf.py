@@ -9,7 +9,7 @@ from torch import Size, Tensor
 
 from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
-from treeparse.lazy import cached_property
+from treeparse.lazy import cached_property, graph_property
 from treeparse.pictures.notebook import distribution_in_notebook
 from treeparse.trees.checks import (
     BROADCASTING,
@@ -161,8 +161,7 @@ class TreeCRF(TreeDistribution):
         result.flat = FlatTrees(result.family, parts, result.lengths, validate=bool(result._validate_args))
         return result
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def marginals(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The probability of every arc ``(*batch, n+1, n+1)``, differentiable; 0 at column 0, diagonal and padding."""
         marginals = self.flat.part_marginals_as_given[0]
@@ -170,8 +169,7 @@ class TreeCRF(TreeDistribution):
             marginals = self.flat.unflat(marginals)
         return marginals.to(self.dtype)
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def part_marginals(self) -> Parts:
         """The probability of every part, arcs first and other kinds after them, ``(*batch, ...)`` each."""
         others = self.flat.part_marginals_as_given.others

@@ -1,6 +1,6 @@
 """The trees of a flat batch, of one batch dimension: sums, best trees and draws, in float64, before rounding."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -10,7 +10,7 @@ from torch import Size, Tensor
 
 from treeparse.batch import is_plain
 from treeparse.errors import TreeparseError
-from treeparse.lazy import cached_property
+from treeparse.lazy import cached_property, graph_property
 from treeparse.trees.arc_conflicts import allow_conflict, are_both_of_root, cross
 from treeparse.trees.checks import arc_mask, no_tree_error
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method, Tensors
@@ -81,8 +81,7 @@ class FlatTrees:
         samples = trees.shape[: trees.dim() - 1 - len(self.shape)].numel()
         return trees.reshape(samples, len(self.lengths), trees.shape[-1])
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def parts(self) -> Parts:
         """The scores ``(B, ...)`` of all parts in float64.
 
@@ -96,27 +95,26 @@ class FlatTrees:
         """The entries ``(B, n+1, n+1)`` bool that are arcs; other entries are ignored."""
         return arc_mask(self.lengths, self.arcs.shape[-1])
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def sums(self) -> Tensors:
         """Log partition ``(B,)`` and marginals of every kind of part, in float64."""
         is_converted = any(part.dtype != torch.float64 for part in self.given)
         return sums(self.family, self.parts, self.lengths) if is_converted else self.sums_as_given
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def sums_as_given(self) -> Tensors:
         """The same, where marginals have the dtype in which scores are given; log partitions are the same."""
         return sums(self.family, self.given, self.lengths)
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def log_partition(self) -> Tensor:
         """Log partition ``(*batch,)``, unrounded, because losses are small differences of large sums."""
-        if torch.compiler.is_compiling():
+        if "sums_as_given" in self.__dict__ or (self.is_plain and any(map(REQUIRES_GRAD, self.given))):
+            result = self.sums_as_given[0]
+        elif torch.compiler.is_compiling():
             names = name_of(self.family), self.family.single_root
             result = OPERATORS.log_partition(tuple(self.given), self.lengths, *names)
-        elif self.is_plain and not any(map(REQUIRES_GRAD, self.given)) and "sums_as_given" not in self.__dict__:
+        elif self.is_plain:
             result = self.family.log_partition(self.given, self.lengths)
         else:
             result = self.sums_as_given[0]
@@ -167,8 +165,7 @@ class FlatTrees:
         """Replace a value ``(*batch,)`` by -inf for items without a tree."""
         return torch.where(self.log_partition > -torch.inf, value, -torch.inf)
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def entropy(self) -> Tensor:
         """Entropy ``(*batch,)``."""
         return self.minus_inf_without_tree(self._expected_code_length(self))
@@ -186,8 +183,7 @@ class FlatTrees:
         shifted, best = q.shifted_parts
         return q.log_partition - self.unflat(best.sum(-1)) - self.unflat(shifted.expected(self.part_marginals))
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def shifted_parts(self) -> tuple[Parts, Tensor]:
         """Scores with the best arc of every column at 0, so that differences lose no digits; and what these had."""
         return self.parts.shifted(self.is_arc)
@@ -322,7 +318,13 @@ class FlatTrees:
 
         ``check_heads`` prepares the lists.
         """
-        return self.sum_scores(heads, self.part_scores_of(heads))
+        arcs, *others = self.part_scores_of(heads)
+        total = arcs.sum(-1)
+        for scores in others:
+            total = total + scores.sum(-1)
+        repeated = self.lengths.expand(heads.shape[:2]).reshape(-1)
+        are_trees = self._constants("are_trees", heads.reshape(-1, heads.shape[-1]), repeated).reshape(total.shape)
+        return total, are_trees & (total > -torch.inf)
 
     def log_probs_of(self, heads: Tensor) -> tuple[Tensor, Tensor]:
         """Return log probabilities of head lists ``(S, B, n+1)``; otherwise as ``scores_of``."""
@@ -349,13 +351,6 @@ class FlatTrees:
             scores.append(scores_of_parts(self.given[index], parts.reshape(*heads.shape[:2], parts.shape[-1])))
         return scores
 
-    def sum_scores(self, heads: Tensor, scores: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Sum the parts' scores of head lists, and tell which of these are trees of finite score."""
-        total = sum_of_terms(scores)
-        repeated = self.lengths.expand(heads.shape[:2]).reshape(-1)
-        are_trees = self._constants("are_trees", heads.reshape(-1, heads.shape[-1]), repeated).reshape(total.shape)
-        return total, are_trees & (total > -torch.inf)
-
     def _require_heads(self, heads: Tensor) -> None:
         """Raise as ``require`` does if one of the heads ``(B, n+1)`` is missing that each item's first word has."""
         if self.validate and bool((heads[:, 1:2] < 0).any()):  # which may be sentences without words
@@ -368,11 +363,3 @@ class FlatTrees:
             scores = self.unflat(self.arcs.detach())
             lengths, family = self.unflat(self.lengths), self.family
             raise no_tree_error(scores, lengths, item, single_root=family.single_root, kinds=family.kinds)
-
-
-def sum_of_terms(terms: Sequence[Tensor]) -> Tensor:
-    """Sum terms ``(S, B, W)`` of trees' scores: ``(S, B)``."""
-    total = terms[0].sum(-1)
-    for part in terms[1:]:
-        total = total + part.sum(-1)
-    return total

@@ -33,9 +33,7 @@ def sums(family: Family, parts: Tensors, lengths: Tensor) -> Tensors:
     """
     if torch.compiler.is_compiling():
         return tuple(OPERATORS.sums(tuple(parts), lengths, name_of(family), family.single_root))
-    if stack := get_interpreter_stack():
-        _refuse_nested_forward_mode(stack)
-    return cast(Tensors, Sums.apply(lengths, family, *parts))
+    return _apply(Sums, lengths, family, *parts)
 
 
 def hessian_vector_products(family: Family, parts: Tensors, lengths: Tensor, vectors: Tensors) -> Tensors:
@@ -54,17 +52,20 @@ def _product(family: Family, parts: Tensors, lengths: Tensor, vectors: Tensors) 
     if torch.compiler.is_compiling():
         names = name_of(family), family.single_root
         return tuple(OPERATORS.hessian_vector_product(tuple(parts), lengths, tuple(vectors), *names))
-    if stack := get_interpreter_stack():
-        _refuse_nested_forward_mode(stack)
-    return cast(Tensors, Product.apply(lengths, family, *_last_derivative(parts), *vectors))
+    return _apply(Product, lengths, family, *_last_derivative(parts), *vectors)
 
 
-def _refuse_nested_forward_mode(transforms: Sequence[Any]) -> None:
-    if sum(each.key() == TransformType.Jvp for each in transforms) > 1:
+def _apply(function: type[torch.autograd.Function], *arguments: Any) -> Any:
+    """Apply a function; outside of `torch.func`, without `Function.apply`, which reads signatures for 30 us."""
+    transforms = get_interpreter_stack()
+    if not transforms:
+        return super(torch.autograd.Function, function).apply(*arguments)  # pyright: ignore[reportAttributeAccessIssue]
+    if sum(transform.key() == TransformType.Jvp for transform in transforms) > 1:
         raise TreeparseError(
             "torch takes the derivative of a forward derivative by forward mode to be 0 (torch.func.jacfwd of jacfwd, "
             "jvp of jvp): take one of them by reverse mode, as torch.func.hessian does."
         )
+    return function.apply(*arguments)
 
 
 FamilyOrName = Family | tuple[str, bool]
@@ -73,7 +74,7 @@ FamilyOrName = Family | tuple[str, bool]
 
 def _by_operator(method: str, trees: FamilyOrName, *arguments: Any) -> Tensors:
     """Call a method of a family through its operator, without a graph."""
-    names = (name_of(trees), trees.single_root) if isinstance(trees, Family) else trees
+    names = trees if isinstance(trees, tuple) else (name_of(trees), trees.single_root)
     with below_autograd():
         return tuple(getattr(OPERATORS, method)(*arguments, *names))
 
@@ -83,9 +84,9 @@ class Sums(torch.autograd.Function):
 
     @staticmethod
     def forward(lengths: Tensor, trees: FamilyOrName, *parts: Tensor) -> Tensors:  # pyright: ignore
-        if isinstance(trees, Family) and is_plain(parts[0]):
-            return trees.sums(parts, lengths)
-        return _by_operator("sums", trees, parts, lengths)
+        if isinstance(trees, tuple) or not is_plain(parts[0]):
+            return _by_operator("sums", trees, parts, lengths)
+        return trees.sums(parts, lengths)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensors) -> None:
@@ -106,7 +107,7 @@ class Sums(torch.autograd.Function):
                 gradients.append(part * gradient.to(part.dtype).reshape(-1, *[1] * (part.dim() - 1)))
         if any(map(torch.is_tensor, vectors)):
             filled = vectors if all(map(torch.is_tensor, vectors)) else _filled(vectors, parts)
-            products = Product.apply(lengths, ctx.trees, *_last_derivative(parts), *filled)
+            products = _apply(Product, lengths, ctx.trees, *_last_derivative(parts), *filled)
             gradients = [*map(torch.add, gradients, products)] if gradients else [*products]
         return None, None, *(gradients or vectors)
 
@@ -116,7 +117,7 @@ class Sums(torch.autograd.Function):
         parts, marginals = halves(saved)
         tangents = _filled(grad_inputs[2:], parts)
         terms = (part * tangent for part, tangent in zip(marginals, tangents, strict=True))
-        products = Product.apply(lengths, ctx.trees, *_last_derivative(parts), *tangents)
+        products = _apply(Product, lengths, ctx.trees, *_last_derivative(parts), *tangents)
         return reduce(torch.add, (term.flatten(1).sum(-1) for term in terms)), *products
 
     @staticmethod
@@ -131,9 +132,9 @@ class Product(torch.autograd.Function):
     def forward(lengths: Tensor, trees: FamilyOrName, *parts_and_vectors: Tensor) -> Tensors:  # pyright: ignore
         kinds = len(parts_and_vectors) // 2
         parts, vectors = parts_and_vectors[:kinds], parts_and_vectors[kinds:]
-        if isinstance(trees, Family) and is_plain(parts[0]):
-            return trees.hessian_vector_product(parts, lengths, vectors)
-        return _by_operator("hessian_vector_product", trees, parts, lengths, vectors)
+        if isinstance(trees, tuple) or not is_plain(parts[0]):
+            return _by_operator("hessian_vector_product", trees, parts, lengths, vectors)
+        return trees.hessian_vector_product(parts, lengths, vectors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensors) -> None:
@@ -182,7 +183,7 @@ class _NoThirdDerivative(torch.autograd.Function):
 
 def _last_derivative(parts: Sequence[Tensor]) -> Any:
     """Mark parts as those in which no further derivative is taken."""
-    return _NoThirdDerivative.apply(*parts) if torch.is_grad_enabled() else parts
+    return _apply(_NoThirdDerivative, *parts) if torch.is_grad_enabled() else parts
 
 
 def halves(tensors: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -194,7 +195,7 @@ def halves(tensors: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 def _again(ctx: Any, vectors: Sequence[Tensor]) -> Any:
     """Multiply the same Hessian by other vectors."""
     lengths, *parts = ctx.saved_tensors
-    return Product.apply(lengths, ctx.trees, *_last_derivative(parts), *vectors)
+    return _apply(Product, lengths, ctx.trees, *_last_derivative(parts), *vectors)
 
 
 def _filled(vectors: Sequence[Tensor | None], parts: Sequence[Tensor]) -> list[Tensor]:

@@ -1,7 +1,6 @@
 """The arcs and labels of a batch that match constraints, and the expected numbers of matching words."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -9,6 +8,7 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.data.features.padding import padded
 from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.lazy import graph_property
 from treeparse.sentence import EMPTY, Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.flat import FlatTrees
@@ -57,8 +57,7 @@ class ConstraintMatches:
         self.scored_arcs, self.rows = self.labelled[1:].unique(dim=1, return_inverse=True)
         self.kinds, self.members = sets.unique(dim=1, return_inverse=True)  # (R, G) bool; (L,) the kind of every label
 
-    @cached_property
-    @torch.enable_grad()  # a cached value must have its graph even if first used without one
+    @graph_property
     def kind_log_probs(self) -> Tensor:
         """Log probabilities ``(A, G)`` of the kinds of labels, given their arcs."""
         item, head, dependent = self.scored_arcs

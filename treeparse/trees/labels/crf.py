@@ -9,7 +9,7 @@ from torch import Size, Tensor
 
 from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
-from treeparse.lazy import cached_property
+from treeparse.lazy import cached_property, graph_property
 from treeparse.names import Decoder, decoder_named
 from treeparse.trees.checks import (
     check_count,
@@ -25,7 +25,6 @@ from treeparse.trees.checks import (
 from treeparse.trees.crf import TreeCRF, arcs_in_notebook
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
-from treeparse.trees.flat import sum_of_terms
 from treeparse.trees.labels import sources, sums
 from treeparse.trees.labels.best import BestLabeled
 from treeparse.trees.labels.flat import FlatLabeledTrees
@@ -119,8 +118,7 @@ class LabeledCRF(TreeDistribution):
         dtype = torch.promote_types(self.scores.dtype, self.label_scores.dtype)
         return torch.promote_types(dtype, torch.float32)
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def labels(self) -> FlatLabels:
         """The label scores of the flat batch."""
         scores, flat = self.label_scores, self.base.flat
@@ -128,8 +126,7 @@ class LabeledCRF(TreeDistribution):
             scores = LabelTensor(scores)
         return FlatLabels(scores, flat.is_arc & (flat.arcs > -torch.inf))
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def arcs(self) -> TreeCRF:
         """The distribution of the trees without their labels; float64."""
         scores = self.base.flat.arcs + self.labels.log_sums
@@ -144,8 +141,7 @@ class LabeledCRF(TreeDistribution):
         scores = self.label_scores
         return scores if isinstance(scores, Tensor) else scores.from_heads(0, scores.shape[-2]).reshape(scores.shape)
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def marginals(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The probability of every labelled arc ``(*batch, n+1, n+1, L)``, differentiable."""
 
@@ -299,15 +295,15 @@ class LabeledCRF(TreeDistribution):
             TreeparseError: for heads without labels; otherwise as for the base.
         """
         heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
-        terms, possible = self._checked_terms(heads, labels)
-        log_probs = sum_of_terms(terms) - self.arcs.flat.log_partition.reshape(-1)
+        scores, possible = self._checked_scores(heads, labels)
+        log_probs = scores - self.arcs.flat.log_partition.reshape(-1)
         return self._round(torch.where(possible, log_probs, -torch.inf).reshape(heads.shape[:-1]))
 
     def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Return summed scores ``(*sample, *batch)`` of parts and labels; otherwise as ``log_prob``."""
         heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
-        terms, possible = self._checked_terms(heads, labels)
-        return self._round(torch.where(possible, sum_of_terms(terms), -torch.inf).reshape(heads.shape[:-1]))
+        scores, possible = self._checked_scores(heads, labels)
+        return self._round(torch.where(possible, scores, -torch.inf).reshape(heads.shape[:-1]))
 
     def log_prob_of_scored(self, heads: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of trees from their scores; NaN for trees without sums."""
@@ -373,27 +369,26 @@ class LabeledCRF(TreeDistribution):
     def _in_support(self, value: LabeledPair) -> Tensor:
         """Tell which pairs of heads and labels are trees without a forbidden part or label."""
         heads, labels = check_trees(*labeled_tree(value), self.word_mask, samples=True)
-        return self._terms(heads, labels)[1].reshape(heads.shape[:-1])
+        return self._scores_of(heads, labels)[1].reshape(heads.shape[:-1])
 
-    def _checked_terms(self, heads: Tensor, labels: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Return the ``_terms`` of trees; raise for head lists that are no trees, whatever the scores."""
-        terms, possible = self._terms(heads, labels)
+    def _checked_scores(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the ``_scores_of`` trees; raise for head lists that are no trees, whatever the scores."""
+        scores, possible = self._scores_of(heads, labels)
         if self._validate_args and not bool(possible.all()):  # because the check takes longer
             check_whole_trees(heads, self.word_mask, self.lengths)
-        return terms, possible
+        return scores, possible
 
-    def _terms(self, heads: Tensor, labels: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Return the terms ``(S, B, W)`` of labelled trees' scores, and which are in the support ``(S, B)``.
+    def _scores_of(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the scores of labelled trees, and which trees are in the support: ``(S, B)`` both.
 
         Trees are heads and labels ``(*sample, *batch, n+1)``.
         """
         flat = self.base.flat
         heads, ids = map(flat.samples_of, (heads, labels))
-        scores = flat.part_scores_of(heads)
-        _, possible = flat.sum_scores(heads, scores)
+        scores, possible = flat.scores_of(heads)
         exist = ((heads < 0) | ((ids >= 0) & (ids < self.labels.count))).all(-1)
         values = self.labels.of_labeled_trees(heads, ids)
-        return [*scores, values], possible & exist & (values > -torch.inf).all(-1)
+        return scores + values.sum(-1), possible & exist & (values > -torch.inf).all(-1)
 
     def expected_uas(self, value: Tensor | LabeledPair) -> Tensor:
         """Return the expected share ``(*batch,)`` of right heads among words with a known head, whatever the labels.

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from treeparse.lazy import cached_property
+from treeparse.lazy import cached_property, graph_property
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.scores import FlatLabels
@@ -36,8 +36,7 @@ class FlatLabeledTrees:
         """Replace a value ``(*batch,)`` by -inf for items without a tree."""
         return self.arcs.minus_inf_without_tree(value)
 
-    @cached_property
-    @torch.enable_grad()
+    @graph_property
     def entropy(self) -> Tensor:
         """Entropy ``(*batch,)``: of the arcs, and of the labels given the arcs."""
         arcs = self.arcs.entropy

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from treeparse.batch import readable_without_sync
-from treeparse.lazy import cached_property
+from treeparse.lazy import graph_property
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.labels.trees import TreeMarginals
@@ -39,8 +39,7 @@ class FlatLabels:
         """Apply a function to label scores and other tensors ``(B, n+1, n+1, ...)``, by slices of heads."""
         return sums.by_heads(function, self.is_arc, [self.source], others)
 
-    @cached_property
-    @torch.enable_grad()  # a cached value must have a graph even if first used without one
+    @graph_property
     def log_sums(self) -> Tensor:
         """Log of the summed weight of every arc's labels ``(B, n+1, n+1)``."""
         from_source = self.source.log_sums(self.is_arc)
