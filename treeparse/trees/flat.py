@@ -99,12 +99,12 @@ class FlatTrees:
     def sums(self) -> Tensors:
         """Log partition ``(B,)`` and marginals of every kind of part, in float64."""
         is_converted = any(part.dtype != torch.float64 for part in self.given)
-        return sums(self.family, self.parts, self.lengths) if is_converted else self.sums_as_given
+        return sums(self.family, self.parts, self.lengths, plain=self.is_plain) if is_converted else self.sums_as_given
 
     @graph_property
     def sums_as_given(self) -> Tensors:
         """The same, where marginals have the dtype in which scores are given; log partitions are the same."""
-        return sums(self.family, self.given, self.lengths)
+        return sums(self.family, self.given, self.lengths, plain=self.is_plain)
 
     @graph_property
     def log_partition(self) -> Tensor:

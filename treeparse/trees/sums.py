@@ -26,14 +26,14 @@ NO_THIRD = (
 )
 
 
-def sums(family: Family, parts: Tensors, lengths: Tensor) -> Tensors:
+def sums(family: Family, parts: Tensors, lengths: Tensor, *, plain: bool) -> Tensors:
     """Return the log partition ``(B,)``, differentiable twice, and the marginals of all kinds of part, once.
 
     They are -inf and 0 where there is no tree. Marginals have the dtypes of the scores.
     """
     if torch.compiler.is_compiling():
         return tuple(OPERATORS.sums(tuple(parts), lengths, name_of(family), family.single_root))
-    return _apply(Sums, lengths, family, *parts)
+    return _apply(Sums, lengths, family if plain else (name_of(family), family.single_root), *parts)
 
 
 def hessian_vector_products(family: Family, parts: Tensors, lengths: Tensor, vectors: Tensors) -> Tensors:
@@ -84,7 +84,7 @@ class Sums(torch.autograd.Function):
 
     @staticmethod
     def forward(lengths: Tensor, trees: FamilyOrName, *parts: Tensor) -> Tensors:  # pyright: ignore
-        if isinstance(trees, tuple) or not is_plain(parts[0]):
+        if isinstance(trees, tuple):
             return _by_operator("sums", trees, parts, lengths)
         return trees.sums(parts, lengths)
 
