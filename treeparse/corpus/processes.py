@@ -64,11 +64,11 @@ def parse_with_jobs(
     first = context.Process(target=int)  # waits for the imports: a signal meanwhile would leave a half-started worker
     first.start()
     first.join()
-    is_over, work_lasts = context.Pipe(duplex=False)  # `is_over` is readable once `work_lasts` is closed
+    stopped, running = context.Pipe(duplex=False)  # `stopped` is readable once `running` is closed
     with (
-        is_over,
-        ProcessPoolExecutor(jobs, context, _begin, (load, request, threads, is_over)) as pool,
-        work_lasts,
+        stopped,
+        ProcessPoolExecutor(jobs, context, _begin, (load, request, threads, stopped)) as pool,
+        running,
         closing(submit_ahead(partial(_submit, pool), work.chunks(), CHUNKS * jobs)) as submitted,
     ):
         results = chain.from_iterable(work.reported(_parsed(submitted, work)))
@@ -108,16 +108,16 @@ def _parsed(
 # ---------------------------------------------------------------- in a worker
 
 _worker: Callable[[], tuple[ChunkParser, FileWriter]]
-_is_over: Connection
+_stopped: Connection
 
 
-def _begin(load: Loader, request: CorpusRequest, threads: int, is_over: Connection) -> None:
+def _begin(load: Loader, request: CorpusRequest, threads: int, stopped: Connection) -> None:
     """Prepare a worker. Its first chunk loads the model, because an error of this function would have no message."""
-    global _worker, _is_over
+    global _worker, _stopped
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, too, which ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
-    _worker, _is_over = cache(partial(_load, load, request)), is_over
+    _worker, _stopped = cache(partial(_load, load, request)), stopped
 
 
 def _end_with_parent() -> None:
@@ -128,12 +128,12 @@ def _end_with_parent() -> None:
     os._exit(0)
 
 
-def _check_not_over(*_: int) -> None:
+def _check_running(*_: int) -> None:
     """Raise if the parent wants no more results.
 
     A worker that ended at once instead might leave half a result in the pipe, whose reader would wait for the rest.
     """
-    if _is_over.poll():
+    if _stopped.poll():
         raise CancelledError
 
 
@@ -145,10 +145,10 @@ def _load(load: Loader, request: CorpusRequest) -> tuple[ChunkParser, FileWriter
 
 
 def _parse(items: list[RawItemOrEnd]) -> WorkerResult:
-    _check_not_over()
+    _check_running()
     try:
         parser, writer = _worker()
-        parsed, rules = parser.parse(items, _check_not_over), parser.request.trees.rules
+        parsed, rules = parser.parse(items, _check_running), parser.request.trees.rules
     except DataError:
         raise
     except TreeparseError as error:  # of a class that pickle may not know how to make
