@@ -199,8 +199,9 @@ from treeparse.corpus import CorpusRequest, list_parts, parse_with_jobs
 locks = []
 
 def load():
-    locks.append(open(f"worker-{os.getpid()}", "w"))
+    locks.append(open(f"new-{os.getpid()}", "w"))
     fcntl.flock(locks[0], fcntl.LOCK_EX)
+    os.rename(f"new-{os.getpid()}", f"worker-{os.getpid()}")  # once it is locked
     return Parser.from_pretrained("model", mapped=True)
 
 if __name__ == "__main__":
