@@ -109,12 +109,10 @@ class FlatTrees:
     @graph_property
     def log_partition(self) -> Tensor:
         """Log partition ``(*batch,)``, unrounded, because losses are small differences of large sums."""
-        if "sums_as_given" in self.__dict__ or (self.is_plain and any(map(REQUIRES_GRAD, self.given))):
-            result = self.sums_as_given[0]
-        elif torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():
             names = name_of(self.family), self.family.single_root
             result = OPERATORS.log_partition(tuple(self.given), self.lengths, *names)
-        elif self.is_plain:
+        elif self.is_plain and not any(map(REQUIRES_GRAD, self.given)) and "sums_as_given" not in self.__dict__:
             result = self.family.log_partition(self.given, self.lengths)
         else:
             result = self.sums_as_given[0]
