@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray, places_of_nan
+from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.spans import ARCS, GRANDPARENTS
 from treeparse.kernels.sums import charts, grandparent_charts, spans_in_logs
 from treeparse.kernels.threads import run_batch
@@ -95,7 +95,7 @@ def _fill(
     scores = (*parts, *nothing, *vectors, *nothing) if vectors else (*parts, *nothing)
     arguments = lengths, *scores, single_root, log_z, *results, *nothing
     run_batch(kernel, lambda n: steps * n ** max(1 + len(parts), 3), *arguments, threads=threads)
-    items = places_of_nan(log_z)
+    items = np.isnan(log_z).nonzero()[0]
     if len(items) > 0:
         wanted = results if len(results[0]) > 0 else ()
         options = {"single_root": single_root, "threads": threads}
