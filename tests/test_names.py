@@ -13,7 +13,7 @@ from treeparse.names import (
     Schedule,
     TreeKind,
 )
-from treeparse.training.loop.optimization import learning_rate
+from treeparse.training.loop.optimization import rate_share
 from treeparse.training.settings.config import ResolvedOptimization
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_crossing_arcs, have_sums, part_kinds
 
@@ -36,4 +36,4 @@ def test_what_has_no_list_of_trees() -> None:
 def test_every_schedule_has_a_rate(schedule: Schedule) -> None:
     values = {"epochs": 1, "steps": 9, "dev_every": 1, "patience": None, "average_decay": None}
     config = ResolvedOptimization(**values, schedule=schedule, warmup_steps=0)
-    assert learning_rate(config, step=0, progress=0.0) == config.learning_rate
+    assert rate_share(config, 0) == 1.0

@@ -306,9 +306,9 @@ def test_a_broken_and_resumed_run_ends_as_an_unbroken_one(
     rates: list[list[float]] = []
     step = ParserModule.training_step
 
-    def watched(self: ParserModule, share: ShareOfStep, number: int) -> None:
-        rates.append([group["lr"] for group in self._optimizer.param_groups])
-        step(self, share, number)
+    def watched(self: ParserModule, share: ShareOfStep, number: int) -> torch.Tensor:
+        rates.append([group["lr"] for group in self.trainer.optimizers[0].param_groups])
+        return step(self, share, number)
 
     monkeypatch.setattr(ParserModule, "training_step", watched)
     unbroken = train(load_config(tiny_config, [*settings, "--output", str(tmp_path / "unbroken")]), quiet=True)
@@ -322,7 +322,7 @@ def test_a_broken_and_resumed_run_ends_as_an_unbroken_one(
     found, expected = (load_file(model / "model.safetensors") for model in (resumed, unbroken))
     assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in found)
     state = torch.load(tmp_path / "run" / "checkpoints" / "last.ckpt", weights_only=True)
-    assert [len(group["params"]) > 0 for group in state["optimizer"]["param_groups"]] == [True] * 5
+    assert [len(group["params"]) > 0 for group in state["optimizer_states"][0]["param_groups"]] == [True] * 5
 
 
 def test_a_frozen_model_stays_as_it_is_and_another_run_starts_from_it(
@@ -359,7 +359,7 @@ def test_batches_hold_as_many_subwords_as_the_config_says(
     seen: list[Batch] = []
 
     def stopped(self: ParserModule, share: ShareOfStep, step: int) -> None:
-        seen.extend(share.batches)
+        seen.append(share.batch)
         raise TreeparseError("That is enough.")
 
     monkeypatch.setattr(ParserModule, "training_step", stopped)

@@ -18,7 +18,6 @@ from treeparse.model.tagging import TagWeights
 from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
 from treeparse.objectives.weighted_sum import Weighted
 from treeparse.training.loop.module import FiniteNumbers, ParserModule, Step
-from treeparse.training.loop.processes import Processes
 from treeparse.training.settings.config import ResolvedOptimization
 
 FEW = TRAINING[:3]
@@ -36,20 +35,20 @@ class Steps:
     """Steps of training as a trainer takes them."""
 
     def __init__(self, parser: Parser) -> None:
-        self.module = ParserModule(parser, OBJECTIVE, OPTIMIZATION, dev=[], name_of=str, seed=1)
+        self.module = ParserModule(parser, OBJECTIVE, OPTIMIZATION)
 
     def take(self, count: int) -> None:
         module = self.module
         for part in module.modules():  # LSTM and dropout would draw
             part.training = isinstance(part, torch.nn.LSTM)
-        optimizer = module.configure_optimizers()
-        module.optimizers = lambda: optimizer  # type: ignore[method-assign]
-        module.manual_backward = lambda loss: loss.backward()  # type: ignore[method-assign]
-        for place in range(count):
-            batch = module.parser.collate(FEW)
-            share = ShareOfStep([batch])
-            module.training_step(share, place)
-            module.on_train_batch_end(None, share, place)
+        module.log = lambda *arguments, **options: None  # type: ignore[method-assign]
+        optimizer = module.configure_optimizers()["optimizer"]
+        for number in range(count):
+            optimizer.zero_grad()
+            module.training_step(ShareOfStep(module.parser.collate(FEW), seed=1), number).backward()
+            module.configure_gradient_clipping(optimizer, OPTIMIZATION.clip_norm)
+            optimizer.step()
+            module.average.update_parameters(module.parser)  # type: ignore[union-attr]
 
     def weights(self) -> list[torch.Tensor]:
         found = self.module.state_dict().values()
@@ -65,6 +64,8 @@ def waits() -> Iterator[Waits]:
 
 def test_a_step_waits_for_nothing_and_learns_the_same(waits: Waits) -> None:
     here, there = Steps(tagging_parser()), Steps(tagging_parser())
+    for steps in (here, there):  # which makes the means that are logged
+        steps.take(1)
     to_device(there.module)
     assert there.module.parser.device.type == "cuda"
     here.take(2)
@@ -73,9 +74,9 @@ def test_a_step_waits_for_nothing_and_learns_the_same(waits: Waits) -> None:
     assert waits == []
     for own, expected in zip(there.weights(), here.weights(), strict=True):
         torch.testing.assert_close(own, expected, rtol=1e-6, atol=1e-8)
-    assert there.module.mean_loss == pytest.approx(here.module.mean_loss, rel=1e-9)
-    assert there.module._terms.means(Processes()) == pytest.approx(here.module._terms.means(Processes()), rel=1e-9)
-    assert len(waits) == 1 + 3  # when somebody asks for the loss and its terms
+    assert len(here.module.means) == 4  # the loss and its terms
+    for name, expected in here.module.means.items():
+        assert float(there.module.means[name].total) == pytest.approx(float(expected.total), rel=1e-9)
 
 
 def test_a_batch_of_parses_waits_once(waits: Waits) -> None:

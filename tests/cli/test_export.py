@@ -32,7 +32,8 @@ def test_export(run: Path, tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize("form", ["nowhere", "no epoch", "a model"])
 def test_faults(run: Path, capsys: Capture, form: str) -> None:
     if form == "no epoch":
-        (run / "checkpoints" / "last.ckpt").unlink()
+        for name in ("last.ckpt", "best.ckpt"):
+            (run / "checkpoints" / name).unlink()
     given = {"nowhere": "nowhere", "no epoch": str(run), "a model": str(run / "checkpoints")}[form]
     assert given in error_of(capsys, "export", given)
 

@@ -16,6 +16,7 @@ from treeparse.cli.main import main
 from treeparse.cli.stopping import signals_exit
 from treeparse.model import Parser
 from treeparse.training import run as training_run
+from treeparse.training.loop import fit
 from treeparse.training.loop.module import ParserModule
 from treeparse.training.state.run_directory import RunDirectory
 
@@ -88,17 +89,14 @@ def test_the_line_says_how_to_go_on(
 
 
 def test_a_state_half_written(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The signal comes between the best weights and the state: the epoch before is the last."""
-    from treeparse.training.state import run_directory as checkpoint
-
-    save = checkpoint._save
-    monkeypatch.setattr(
-        checkpoint, "_save", before(save, signal.SIGTERM, lambda path, _: path.name == "last.ckpt" and path.exists())
-    )
+    """The signal comes between the best weights and the checkpoint of the second epoch, which is repeated."""
+    save = fit.save_checkpoint
+    monkeypatch.setattr(fit, "save_checkpoint", before(save, signal.SIGTERM, lambda path, _: path.exists()))
     assert main(["train", "--config", str(tiny_config), "-q"]) == 143
     monkeypatch.undo()
     run = RunDirectory(tiny_config.parent / "run")
-    assert len(run.read_history()) == 1 and not list(run.path.rglob("*.tmp"))
+    state = run.read_state()
+    assert state is not None and len(state.history) == 1 and not list(run.path.rglob("*.tmp"))
     assert main(["train", "--resume", str(run.path), "-q"]) == 0
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,10 @@ def break_off(train: Callable[[], Path], epoch: int, batch: int, monkeypatch: py
     """Train up to that batch of that epoch, both counted from 0, where the run breaks."""
     step = ParserModule.training_step
 
-    def broken(self: ParserModule, share: ShareOfStep, number: int) -> None:
+    def broken(self: ParserModule, share: ShareOfStep, number: int) -> Any:
         if (self.current_epoch, number) == (epoch, batch):
             raise TreeparseError("The run is broken.")
-        step(self, share, number)
+        return step(self, share, number)
 
     with monkeypatch.context() as patched:
         patched.setattr(ParserModule, "training_step", broken)

@@ -122,7 +122,7 @@ class _Functions(TorchFunctionMode):
         types = [each for each in given if isinstance(each, torch.dtype)]
         is_here = isinstance(tensor, Pretended)
         if any(isinstance(each, Tensor) for each in given) or not places or (places[0].type == "cuda") == is_here:
-            args = tuple(each for each in args if not isinstance(each, str | torch.device))
+            args = tuple(each for each in args if isinstance(each, torch.dtype | Tensor))
             kwargs.update({"dtype": types[0]} if types and not args else {})
             return Tensor.to(tensor, *args, **kwargs) if args or kwargs else tensor
         is_pinned = is_here or getattr(tensor, "is_pinned_here", False)

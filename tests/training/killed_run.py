@@ -14,8 +14,9 @@ from treeparse.data import outputs
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.model import Parser
 from treeparse.training import load_config, self_training, train
+from treeparse.training.loop import fit
 from treeparse.training.loop.module import ParserModule
-from treeparse.training.state import run_directory as checkpoint
+from treeparse.training.state import run_directory
 
 
 def die() -> None:
@@ -26,10 +27,10 @@ def in_epoch(epoch: int) -> None:
     """In the third batch of an epoch."""
     take = ParserModule.training_step
 
-    def training_step(self: ParserModule, share: ShareOfStep, step: int) -> None:
+    def training_step(self: ParserModule, share: ShareOfStep, step: int) -> Any:
         if (self.current_epoch, step) == (epoch, 2):
             die()
-        take(self, share, step)
+        return take(self, share, step)
 
     ParserModule.training_step = training_step
 
@@ -53,28 +54,29 @@ def while_writing(prefix: str) -> None:
 
         return write
 
-    checkpoint.atomic_output = atomic_output
+    run_directory.atomic_output = atomic_output
 
 
-def after_saving(prefix: str) -> None:
+def after_saving(prefix: str, epoch: int) -> None:
     """When a checkpoint is in its place, and nothing that follows it."""
-    save = checkpoint._save
+    save = run_directory.save_checkpoint
 
     def save_and_die(path: Path, values: dict[str, Any]) -> None:
         save(path, values)
-        if path.name.startswith(prefix):
+        record = values["record"] if "record" in values else values["run"]["history"][-1]
+        if path.name.startswith(prefix) and record["epoch"] == epoch:
             die()
 
-    checkpoint._save = save_and_die
+    run_directory.save_checkpoint = fit.save_checkpoint = save_and_die
 
 
 def before_parser() -> None:
     """With nothing but a config in the run."""
 
-    def write_parser(self: checkpoint.RunDirectory, parser: Parser) -> None:
+    def write_parser(self: run_directory.RunDirectory, parser: Parser) -> None:
         die()
 
-    checkpoint.RunDirectory.write_parser = write_parser
+    run_directory.RunDirectory.write_parser = write_parser
 
 
 def before_export() -> None:
@@ -128,8 +130,8 @@ POINTS: dict[str, Callable[[], None]] = {
     "first epoch": lambda: in_epoch(0),
     "second epoch": lambda: in_epoch(1),
     "writing the state": lambda: while_writing("last"),
-    "between best weights and state": lambda: after_saving("best-0002"),
-    "between state and logs": lambda: after_saving("last"),
+    "between best weights and state": lambda: after_saving("best", 2),
+    "between state and logs": lambda: after_saving("last", 1),
     "export": before_export,
 }
 

@@ -21,10 +21,10 @@ def config(trained_config: Path, tmp_path: Path) -> TrainConfig:
     return load_config(trained_config, ["--output", str(run)])
 
 
-@pytest.mark.parametrize("name", ["last.ckpt", "best-*.ckpt"])
+@pytest.mark.parametrize("name", ["last.ckpt", "best.ckpt"])
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 1.0])
 def test_a_checkpoint_that_is_cut_off(config: TrainConfig, name: str, share: float) -> None:
-    [path] = Path(config.output, "checkpoints").glob(name)
+    path = Path(config.output, "checkpoints", name)
     data = path.read_bytes()
     path.write_bytes(data[: int(share * (len(data) - 1))])
     with pytest.raises(TreeparseError, match=f"{path} is no checkpoint of a run, or is damaged: train anew") as caught:

@@ -6,6 +6,7 @@ import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,16 +17,17 @@ from helpers.trained_runs import Weights, equal, weights
 from treeparse import Parser
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
-from treeparse.training.loop.module import ParserModule
+from treeparse.training.loop.fit import WholeFiles
+from treeparse.training.loop.table import EpochTable
 from treeparse.training.release import export_model
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_directory import RunDirectory
 
 
-def best(run: Path) -> tuple[str, Weights]:
-    """The file of the only best epoch in a run, and what it holds."""
-    [path] = (run / "checkpoints").glob("best-*.ckpt")
-    return path.name, torch.load(path, weights_only=True)
+def best(run: Path) -> tuple[int, Weights]:
+    """The epoch of the best weights of a run, and these weights."""
+    best = torch.load(run / "checkpoints" / "best.ckpt", weights_only=True)
+    return best["record"]["epoch"], best["weights"]
 
 
 @pytest.fixture
@@ -42,13 +44,13 @@ def snapshot(folder: Path) -> dict[Path, int]:
 
 def rising(patch: pytest.MonkeyPatch, *scores: float) -> None:
     """Epochs have these dev LAS."""
-    record = ParserModule.record
+    record = EpochTable._record
 
-    def scored(self: ParserModule) -> EpochRecord:
-        found = record(self)
+    def scored(self: EpochTable, *arguments: Any) -> EpochRecord:
+        found = record(self, *arguments)
         return replace(found, dev_las=scores[found.epoch - 1])
 
-    patch.setattr(ParserModule, "record", scored)
+    patch.setattr(EpochTable, "_record", scored)
 
 
 def test_a_run_of_another_format_is_refused(copied: RunDirectory) -> None:
@@ -68,8 +70,8 @@ def test_a_run_that_was_killed_gives_its_parser(tiny_config: Path, tmp_path: Pat
     export = export_model(RunDirectory(run))
     assert (export.best.epoch, export.epochs, export.folder, export.written) == (1, 1, run / "model", True)
     assert snapshot(run / "checkpoints") == before and not list(run.rglob("*.tmp"))
-    name, expected = best(run)
-    assert name == "best-0001.ckpt" and equal(weights(run / "model"), expected)
+    epoch, expected = best(run)
+    assert epoch == 1 and equal(weights(run / "model"), expected)
     [parse] = Parser.from_pretrained(run).parse([["noun1", "verb2"]])
     assert len(parse.heads) == 2
 
@@ -102,8 +104,8 @@ def test_training_ends_with_its_best_epoch_whatever_was_exported(
         assert export_model(RunDirectory(run)).best.epoch == 1
         early = snapshot(run / "model")
         train(load_config(tiny_config), resume=True, quiet=True)
-    name, expected = best(run)
-    assert name == f"best-000{epoch}.ckpt" and equal(weights(run / "model"), expected)
+    best_epoch, expected = best(run)
+    assert best_epoch == epoch and equal(weights(run / "model"), expected)
     assert (snapshot(run / "model") == early) == (epoch == 1)
     assert {*os.listdir(run)} == {*["checkpoints", "config.yaml", "metrics.csv", "model", "origin.json", "tensorboard"]}
 
@@ -111,17 +113,17 @@ def test_training_ends_with_its_best_epoch_whatever_was_exported(
 def test_export_beside_training(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each epoch, by another process's eyes: the run goes on undisturbed, to the same weights."""
     exported = []
-    write = RunDirectory.write_state
+    write = WholeFiles.save_checkpoint
 
-    def write_and_export(self: RunDirectory, *arguments: object) -> None:
-        write(self, *arguments)  # type: ignore[arg-type]
-        exported.append(export_model(RunDirectory(self.path)).best.epoch)
+    def write_and_export(self: WholeFiles, checkpoint: dict[str, Any], path: str, **options: Any) -> None:
+        write(self, checkpoint, path, **options)
+        exported.append(export_model(RunDirectory(Path(path).parents[1])).best.epoch)
 
     with pytest.MonkeyPatch.context() as patch:
         rising(patch, 0.1, 0.3, 0.2)
-        patch.setattr(RunDirectory, "write_state", write_and_export)
+        patch.setattr(WholeFiles, "save_checkpoint", write_and_export)
         disturbed = train(load_config(tiny_config), quiet=True)
-        patch.setattr(RunDirectory, "write_state", write)
+        patch.setattr(WholeFiles, "save_checkpoint", write)
         alone = train(load_config(tiny_config, ["--output", str(tmp_path / "alone")]), quiet=True)
     assert exported == [1, 2, 2]
     assert equal(weights(disturbed), weights(alone))
@@ -130,7 +132,7 @@ def test_export_beside_training(tiny_config: Path, tmp_path: Path, monkeypatch: 
 def test_best_weights_replaced_while_they_are_read(
     tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the state and the weights that it names, training completes a better epoch."""
+    """Between the history and the weights, training completes a better epoch."""
     rising(monkeypatch, 0.1, 0.2, 0.3)
     break_off(lambda: train(load_config(tiny_config), quiet=True), 1, 2, monkeypatch)
     read, read_first = RunDirectory.read_history, []
@@ -199,6 +201,7 @@ def test_what_is_no_run_or_has_no_epoch(copied: RunDirectory, tmp_path: Path) ->
     with pytest.raises(TreeparseError, match="empty is no run"):
         export_model(RunDirectory(tmp_path / "empty"))
     copied.state.unlink()
+    copied.best.unlink()
     with pytest.raises(TreeparseError, match=r"No epoch of the run in .* is complete yet.*--resume"):
         export_model(copied)
     assert not copied.model.exists()

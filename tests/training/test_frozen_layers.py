@@ -185,7 +185,7 @@ def run(tiny_config: Path, folder: Path, tmp_path: Path) -> Callable[..., Path]:
 
 def losses(model: Path) -> list[float]:
     state = torch.load(model.parent / "checkpoints" / "last.ckpt", weights_only=True)
-    return [value for record in state["history"] for value in (record["loss"], record["dev_loss"])]
+    return [value for record in state["run"]["history"] for value in (record["loss"], record["dev_loss"])]
 
 
 def test_a_run_with_a_cache_is_the_run_without_one_but_for_rounding(

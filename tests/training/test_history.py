@@ -2,12 +2,10 @@ from pathlib import Path
 
 import pytest
 from helpers.trained_runs import rows
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from treeparse.errors import TreeparseError
 from treeparse.training.state.history import (
     EpochRecord,
-    TensorBoardLog,
     best_record,
     clock,
     is_finished,
@@ -61,20 +59,6 @@ def test_a_file_that_is_no_history(tmp_path: Path) -> None:
         path.write_text(text, encoding="utf-8")
         with pytest.raises(TreeparseError, match=rf"{number}\.csv is no history of a run: "):
             read_csv(path)
-
-
-def test_tensorboard_holds_every_epoch_once(tmp_path: Path) -> None:
-    records = history(0.5, 0.25, 0.75)
-    for start in (1, 2):  # the second goes on with a log that is one epoch ahead of the history
-        log = TensorBoardLog(tmp_path / "tb", records[:start])
-        for record in records[start:]:
-            log.add(record)
-        log.close()
-    events = EventAccumulator(str(tmp_path / "tb")).Reload()
-    assert [(event.step, event.value) for event in events.Scalars("dev/las")] == [(1, 0.5), (2, 0.25), (3, 0.75)]
-    assert set(events.Tags()["scalars"]) == {
-        *("loss", "learning_rate", "dev/uas", "dev/las", "words_per_second", "seconds")
-    }
 
 
 def test_a_clock_counts_the_hours_of_several_days() -> None:

@@ -7,7 +7,6 @@ import pytest
 import torch
 from helpers.forked import Forks
 from helpers.trained_runs import Weights, equal, rows, weights
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from treeparse.training import load_config, train
 
@@ -18,7 +17,7 @@ EPOCHS = 3
 
 def last_weights(run: Path) -> Weights:
     """The weights after the last epoch."""
-    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["weights"]
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
 
 
 @pytest.mark.parametrize(
@@ -55,5 +54,3 @@ def test_killed_and_resumed(
     assert equal(weights(run / "model"), weights(unbroken / "model"))
     assert equal(last_weights(run), last_weights(unbroken))
     assert [row["epoch"] for row in rows(run)] == ["1", "2", "3"]
-    events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
-    assert [event.step for event in events.Scalars("loss")] == [1, 2, 3]

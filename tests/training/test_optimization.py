@@ -4,38 +4,39 @@ import pytest
 import torch
 from torch import nn
 
-from treeparse.training.loop.optimization import MovingAverage, build_optimizer, learning_rate, set_learning_rate
+from treeparse.training.loop.optimization import MovingAverage, build_optimizer, build_schedule, rate_share
 from treeparse.training.settings.config import OptimizationConfig, ResolvedOptimization
 
-EPOCH = {"epochs": 1, "steps": 9, "dev_every": 1, "patience": None, "average_decay": None}
+EPOCH = {"epochs": 1, "dev_every": 1, "patience": None, "average_decay": None}
 
 
-def rate(schedule: str, step: int, progress: float, warmup: int = 4) -> float:
-    config = ResolvedOptimization(**EPOCH, learning_rate=2.0, warmup_steps=warmup, schedule=schedule)  # pyright: ignore
-    return learning_rate(config, step=step, progress=progress)
+def share(schedule: str, step: int, steps: int, warmup: int = 4) -> float:
+    config = ResolvedOptimization(**EPOCH, steps=steps, warmup_steps=warmup, schedule=schedule)  # pyright: ignore
+    return rate_share(config, step)
 
 
 @pytest.mark.parametrize(
-    ("schedule", "step", "progress", "expected"),
+    ("schedule", "step", "steps", "expected"),
     [
-        ("constant", 0, 0.0, 0.5),
-        ("constant", 2, 0.1, 1.5),
-        ("constant", 3, 0.1, 2.0),
-        ("constant", 99, 0.9, 2.0),
-        ("linear", 99, 0.75, 0.5),
-        ("linear", 1, 0.5, 0.5),
-        ("linear", 99, 1.0, 0.0),
-        ("cosine", 99, 0.5, 1.0),
-        ("cosine", 99, 0.25, 1 + math.sqrt(0.5)),
-        ("cosine", 99, 1.0, 0.0),
+        ("constant", 0, 100, 0.25),
+        ("constant", 2, 100, 0.75),
+        ("constant", 3, 100, 1.0),
+        ("constant", 99, 100, 1.0),
+        ("linear", 75, 100, 0.25),
+        ("linear", 1, 2, 0.25),
+        ("linear", 100, 100, 0.0),
+        ("linear", 110, 100, 0.0),  # epochs that draw their sentences may have more steps than the first one
+        ("cosine", 50, 100, 0.5),
+        ("cosine", 25, 100, (1 + math.sqrt(0.5)) / 2),
+        ("cosine", 100, 100, 0.0),
     ],
 )
-def test_learning_rate(schedule: str, step: int, progress: float, expected: float) -> None:
-    assert rate(schedule, step, progress) == pytest.approx(expected, abs=1e-15)
+def test_the_rate_of_a_step(schedule: str, step: int, steps: int, expected: float) -> None:
+    assert share(schedule, step, steps) == pytest.approx(expected, abs=1e-15)
 
 
 def test_no_warmup() -> None:
-    assert rate("constant", 0, 0.0, warmup=0) == 2.0
+    assert share("constant", 0, 9, warmup=0) == 1.0
 
 
 def test_optimizer_leaves_frozen_weights_out() -> None:
@@ -51,18 +52,19 @@ def test_groups_of_parameters_have_their_shares_of_the_rate() -> None:
     optimizer = build_optimizer([weight, bias], OptimizationConfig(learning_rate=2.0), {weight: 0.25})
     groups = [([id(each) for each in group["params"]], group["lr"]) for group in optimizer.param_groups]
     assert groups == [([id(bias)], 2.0), ([id(weight)], 0.5)]  # the highest first: it is the one shown
-    set_learning_rate(optimizer, 1.0)
+    schedule = build_schedule(optimizer, ResolvedOptimization(**EPOCH, steps=4, warmup_steps=2))  # pyright: ignore
     assert [group["lr"] for group in optimizer.param_groups] == [1.0, 0.25]
+    optimizer.step()
+    schedule.step()
+    assert [group["lr"] for group in optimizer.param_groups] == [1.5, 0.375]
 
 
-def test_one_rate_is_one_group_in_the_form_of_before() -> None:
+def test_one_rate_is_one_group() -> None:
     weight, bias = nn.Parameter(torch.zeros(2, 2)), nn.Parameter(torch.zeros(2))
     plain, same = (build_optimizer([weight, bias], OptimizationConfig(), rates) for rates in ({}, {weight: 1.0}))
     assert plain.state_dict() == same.state_dict()
     theirs = torch.optim.AdamW([weight, bias], fused=True).state_dict()
     assert plain.state_dict()["param_groups"][0].keys() == theirs["param_groups"][0].keys()
-    set_learning_rate(plain, 0.5)
-    assert plain.param_groups[0]["lr"] == 0.5
 
 
 def test_average_follows_the_recurrence() -> None:

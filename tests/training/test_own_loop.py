@@ -39,7 +39,7 @@ def test_a_trainer_of_ones_own(tiny_config: Path, tmp_path: Path) -> None:
     weights: Any = torch.load(best.best_model_path, weights_only=True)["state_dict"]
     training.module.load_state_dict(weights)
     [*batches] = trainer.predict(training.module, dataloaders=_dev(training.data)) or ()
-    gold = [sentence for share in _dev(training.data) for batch in share.batches for sentence in batch.sentences]
+    gold = [sentence for share in _dev(training.data) for sentence in share.batch.sentences]
     scores = attachment_scores(gold, with_parses(gold, [parse for batch in batches for parse in batch]))
     assert best.best_model_score is not None
     assert scores.las == pytest.approx(float(best.best_model_score), abs=1e-6)

@@ -2,10 +2,11 @@ import math
 import os
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from helpers.trained_runs import equal, rows, weights
 
 from treeparse import Parser
 from treeparse.batch import Batch
-from treeparse.data.batches.steps import ShareOfStep
+from treeparse.data.batches.steps import ShareOfStep, batch_seed
 from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.metrics import attachment_scores
@@ -21,7 +22,14 @@ from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import Objective, Term, TreeLikelihood
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.data import treebanks
-from treeparse.training.loop.module import ParserModule, batch_seed
+from treeparse.training.loop.module import ParserModule
+from treeparse.training.loop.table import EpochTable
+from treeparse.training.state.history import EpochRecord
+
+
+def _of_parser(state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The weights of the parser in the state of a module."""
+    return {name.removeprefix("parser."): weight for name, weight in state.items() if name.startswith("parser.")}
 
 
 def config(path: Path, **options: object) -> TrainConfig:
@@ -119,8 +127,12 @@ def test_a_constant_rate_lets_the_budget_be_raised(tiny_config: Path, tmp_path: 
 
 
 def test_patience_may_be_raised_under_any_schedule(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = ParserModule.record
-    monkeypatch.setattr(ParserModule, "record", lambda self: replace(record(self), dev_las=1 - self.step / 100))
+    record = EpochTable._record
+
+    def falling(self: EpochTable, epoch: int, *more: Any) -> EpochRecord:
+        return replace(record(self, epoch, *more), dev_las=1 - epoch / 100)
+
+    monkeypatch.setattr(EpochTable, "_record", falling)
     directory = train(config(tiny_config, optimization__patience=1), quiet=True)
     assert len(rows(directory.parent)) == 2
     train(config(directory.parent / "config.yaml", optimization__patience="null"), resume=True, quiet=True)
@@ -135,7 +147,7 @@ def test_without_a_dev_set_the_last_epoch_makes_the_model(
     assert "nothing is measured" in shown and "the model is that of epoch 3 of 3" in shown
     assert all(row["dev_las"] == row["dev_uas"] == row["dev_loss"] == "" for row in rows(directory.parent))
     state = torch.load(tmp_path / "run/checkpoints/last.ckpt", weights_only=True)
-    assert equal(weights(directory), state["weights"])
+    assert equal(weights(directory), _of_parser(state["state_dict"]))
 
 
 def test_a_held_out_share_is_the_dev_set(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,14 +166,9 @@ def test_the_dev_set_is_measured_every_few_epochs(tiny_config: Path, tmp_path: P
         config(tiny_config, output=tmp_path / "b", optimization__epochs=5, optimization__dev_every=3), quiet=True
     )
     assert [row["epoch"] for row in rows(seldom.parent)] == ["3", "6"]
+    names = "loss", "learning_rate", "dev_uas", "dev_las", "dev_loss"
     for row, same in zip(rows(seldom.parent), rows(often)[2::3], strict=True):
-        assert [row[name] for name in ("learning_rate", "dev_uas", "dev_las", "dev_loss")] == [
-            same[name] for name in ("learning_rate", "dev_uas", "dev_las", "dev_loss")
-        ]
-    losses = [float(row["loss"]) for row in rows(often)]
-    assert [float(row["loss"]) for row in rows(seldom.parent)] == pytest.approx(
-        [sum(losses[:3]) / 3, sum(losses[3:]) / 3]
-    )
+        assert [row[name] for name in names] == [same[name] for name in names]
 
 
 def test_dev_loss_is_the_training_loss_of_the_dev_set(tiny_config: Path, tmp_path: Path) -> None:
@@ -214,7 +221,7 @@ def test_a_loss_that_is_no_number(tiny_config: Path, tmp_path: Path, monkeypatch
         return loss * (math.nan if completed else 1), terms
 
     monkeypatch.setattr(Parser, "loss_and_terms", broken)
-    with pytest.raises(TreeparseError, match=r"epoch 2, step 1 \(sentences 1-\d+.*the loss is nan.*learning_rate"):
+    with pytest.raises(TreeparseError, match=r"epoch 2, batch 1 \(sentences 1-\d+.*the loss is nan.*learning_rate"):
         train(config(tiny_config), quiet=True)
     assert len(rows(tmp_path / "run")) == 1
 
@@ -252,10 +259,10 @@ def test_signals(
 ) -> None:
     step = ParserModule.training_step
 
-    def interrupted(self: ParserModule, share: ShareOfStep, place: int) -> None:
+    def interrupted(self: ParserModule, share: ShareOfStep, place: int) -> torch.Tensor:
         if (self.current_epoch, place) == (1, 2):
             os.kill(os.getpid(), number)
-        step(self, share, place)
+        return step(self, share, place)
 
     monkeypatch.setattr(ParserModule, "training_step", interrupted)
     handler = signal.getsignal(signal.SIGINT)
@@ -294,7 +301,7 @@ def test_faults_leave_no_run_behind(tiny_config: Path, tmp_path: Path, options: 
 
 
 def test_seeds_of_batches_differ() -> None:
-    assert len({batch_seed(*place) for place in product(range(9), repeat=4)}) == 9**4
+    assert len({batch_seed(*place) for place in product(range(9), repeat=3)}) == 9**3
 
 
 def test_many_labels_are_doubted(

@@ -6,21 +6,11 @@ import torch
 
 from treeparse.errors import TreeparseError
 from treeparse.training.state.history import EpochRecord
-from treeparse.training.state.run_directory import RunDirectory, RunState
+from treeparse.training.state.run_directory import RunDirectory, RunState, save_checkpoint
 
 
-def state(*scores: float) -> RunState:
-    history = [EpochRecord(epoch, 1.0, 1e-3, las, las, 1.0, 1.0) for epoch, las in enumerate(scores, 1)]
-    optimizer = {"state": {0: {"step": torch.tensor(3.0)}}, "param_groups": [{"betas": (0.9, 0.95), "params": [0]}]}
-    return RunState(
-        identity={"settings": {"a": [1, None]}, "digests": {"x": "y"}},
-        threads=1,
-        step=3,
-        history=history,
-        weights={"w": torch.tensor([len(scores), 0.1])},
-        optimizer=optimizer,
-        average=None,
-    )
+def records(*scores: float) -> list[EpochRecord]:
+    return [EpochRecord(epoch, 1.0, 1e-3, las, las, 1.0, 1.0) for epoch, las in enumerate(scores, 1)]
 
 
 @pytest.fixture
@@ -30,28 +20,30 @@ def run(tmp_path: Path) -> RunDirectory:
     return run
 
 
-def write(run: RunDirectory, *scores: float) -> None:
-    run.write_state(state(*scores), {"w": torch.tensor([100.0 + len(scores)])})
+def write(run: RunDirectory, *scores: float) -> RunState:
+    state = RunState({"settings": {"a": [1, None]}, "digests": {"x": "y"}}, records(*scores), threads=1)
+    save_checkpoint(run.state, {**state.to_plain(), "weights": torch.tensor([1.0])})
+    return state
 
 
 def test_state_reads_back(run: RunDirectory) -> None:
     assert run.read_state() is None
-    write(run, 0.5, 0.6)
-    found, expected = run.read_state(), state(0.5, 0.6)
-    assert found is not None
-    assert torch.equal(found.weights["w"], expected.weights["w"])
-    assert torch.equal(found.optimizer["state"][0]["step"], torch.tensor(3.0))
-    assert found.optimizer["param_groups"] == expected.optimizer["param_groups"]
-    assert (found.identity, found.history, found.step) == (expected.identity, expected.history, 3)
+    assert write(run, 0.5, 0.6) == run.read_state()
 
 
-def test_only_the_best_weights_stay(run: RunDirectory) -> None:
-    for count in range(1, 5):
-        scores = (0.5, 0.7, 0.6, 0.7)[:count]
-        write(run, *scores)
-    assert sorted(path.name for path in run.checkpoints.iterdir()) == ["best-0002.ckpt", "last.ckpt"]
-    assert run.read_best(state(0.5, 0.7, 0.6, 0.7).history)["w"].item() == 102.0
-    assert len(run.metrics.read_text(encoding="utf-8").splitlines()) == 5
+def test_the_history_has_the_epoch_of_the_best_weights(run: RunDirectory) -> None:
+    """They are written before the checkpoint, so that a kill may come between."""
+    with pytest.raises(TreeparseError, match="is complete yet"):
+        run.read_history()
+    first, second = records(0.5, 0.7)
+    run.write_best(first, {"w": torch.tensor([1.0])})
+    assert run.read_history() == [first]
+    write(run, 0.5)
+    assert run.read_history() == [first]
+    run.write_best(second, {"w": torch.tensor([2.0])})
+    assert run.read_history() == [first, second]
+    write(run, 0.5, 0.7, 0.6)
+    assert run.read_history() == records(0.5, 0.7, 0.6)
 
 
 class Intruder:
@@ -69,9 +61,8 @@ def test_a_state_runs_no_code(run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 
 def test_missing_best_weights(run: RunDirectory) -> None:
     write(run, 0.5)
-    (run.checkpoints / "best-0001.ckpt").unlink()
-    with pytest.raises(TreeparseError, match=r"best-0001\.ckpt is missing"):
-        run.read_best(state(0.5).history)
+    with pytest.raises(TreeparseError, match=r"best\.ckpt is missing"):
+        run.read_history()
 
 
 def test_another_format(run: RunDirectory) -> None:

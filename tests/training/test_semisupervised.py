@@ -80,7 +80,8 @@ def test_killed_and_resumed(tiny_config: Path, tmp_path: Path, data: dict[str, o
     train(load_config(path, ["--output", str(tmp_path / "whole")]), quiet=True)
     states = [torch.load(tmp_path / run / "checkpoints/last.ckpt", weights_only=True) for run in ("run", "whole")]
     assert equal(*(weights(tmp_path / run / "model") for run in ("run", "whole")))
-    assert equal(*(state["weights"] for state in states)) and states[0]["step"] == states[1]["step"]
+    assert equal(*(state["state_dict"] for state in states))
+    assert states[0]["global_step"] == states[1]["global_step"]
     for found, expected in zip(rows(tmp_path / "run"), rows(tmp_path / "whole"), strict=True):
         assert {**found, "seconds": "", "words_per_second": ""} == {**expected, "seconds": "", "words_per_second": ""}
 
@@ -148,7 +149,9 @@ def test_an_unlabelled_sentence_that_fails_is_named(
 
     monkeypatch.setattr(Parser, "loss_and_terms", broken)
     path = changed(tiny_config, BOTH, unlabelled=str(write_text(tmp_path / "text.txt")), mixing="turns")
-    with pytest.raises(TreeparseError, match=r"failed in epoch 1, step \d+ \(sentences \S*text\.txt:\d+, .*: this one"):
+    with pytest.raises(
+        TreeparseError, match=r"failed in epoch 1, batch \d+ \(sentences \S*text\.txt:\d+, .*: this one"
+    ):
         train(load_config(path), quiet=True)
 
 

@@ -151,7 +151,7 @@ def test_the_command_starts_its_processes_and_says_everything_once(
     path = configs.write("run", {}, devices=2)
     command = [sys.executable, "-m", "treeparse", "train", "--config", str(path)]
     done = subprocess.run(command, timeout=SECONDS, check=False, capture_output=True, encoding="utf-8")
-    assert done.returncode == 0 and "Warning" not in done.stderr
+    assert done.returncode == 0, done.stderr
     assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("epoch")] == ["1", "2", "3"]
     assert done.stdout.count("model: ") == 1
     # Another number of processes with as many batches a step may resume, and says that the bits may differ.

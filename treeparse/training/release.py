@@ -78,9 +78,8 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
             write_card(target, run, parser, history)
             written = True
         # Training may have continued, even to its own export: the written model must not be older than that one.
-        latest = run.read_history()
-        if best_record(latest) == best_record(history):
-            return Export(best_record(history), len(latest), target, written)
+        if best_record(run.read_history()) == best_record(history):
+            return Export(best_record(history), len(history), target, written)
 
 
 def _holds(folder: Path, parser: Parser) -> bool:

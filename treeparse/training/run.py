@@ -29,11 +29,12 @@ from treeparse.training.data.treebanks import (
     say_many_labels,
 )
 from treeparse.training.linear.fit import LinearTraining, check_linear, fit_linear
-from treeparse.training.loop.fit import Training, fit, repeatable
+from treeparse.training.loop.fit import fit, repeatable
 from treeparse.training.loop.initial_parser import initial_parser
 from treeparse.training.loop.module import ParserModule
 from treeparse.training.loop.processes import Processes, join
 from treeparse.training.loop.progress import without_notices
+from treeparse.training.loop.training import Training
 from treeparse.training.release import export_model
 from treeparse.training.settings.config import ResolvedConfig, TrainConfig
 from treeparse.training.settings.reading import build_objective
@@ -146,12 +147,8 @@ def _prepare(
     indexer = cached_indexer(resolved, parser, [*train, *dev], console)
 
     name_of = partial(treebanks.name_of, text=mix.unlabelled)
-    module = ParserModule(
-        parser, objective, resolved.optimization, dev=dev, name_of=name_of, seed=config.seed, processes=processes
-    )
-    if state is not None:
-        module.restore(state)
-    data = _build_batches(resolved, indexer, parser, train, dev, facts)
+    module = ParserModule(parser, objective, resolved.optimization, name_of=name_of)
+    data = _build_batches(resolved, indexer, parser, objective, train, dev, facts)
     return Training(resolved, workload(resolved, facts), module, data, identity, processes)
 
 
@@ -200,6 +197,7 @@ def _build_batches(
     config: ResolvedConfig,
     indexer: Indexer,
     parser: Parser,
+    objective: Objective,
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
     facts: TreebankFacts,
@@ -208,6 +206,7 @@ def _build_batches(
         train,
         dev,
         indexer.collate,
+        partial(parser.words_of_terms, objective=objective),
         batch_words=config.data.batch_words,
         batch_squared=config.data.batch_squared,
         workers=config.data.workers,
@@ -217,7 +216,6 @@ def _build_batches(
         check=parser.indexer.features.check,
         length=facts.size_of,
         ahead=batches_ahead(pick_device(config.trainer.device)),
-        accumulate=config.trainer.accumulate,
     )
 
 

@@ -29,7 +29,7 @@ def make(
 ) -> TreebankModule:
     indexer = Indexer.build(sentences, LexicalFeatures.build(sentences, min_count=1, tags=tags))
     options = {"batch_words": 25, "workers": 0, "seed": 3, "check": indexer.features.check} | options
-    return TreebankModule(sentences, sentences[:5], indexer.collate, mix=mix, **options)
+    return TreebankModule(sentences, sentences[:5], indexer.collate, lambda batch: {}, mix=mix, **options)
 
 
 def with_text(path: Path, mixing: Mixing) -> TrainingMix:
@@ -41,7 +41,7 @@ def with_text(path: Path, mixing: Mixing) -> TrainingMix:
 
 def epoch(module: TreebankModule, number: int) -> list[Batch]:
     module.sampler.set_epoch(number)
-    return [batch for share in module.train_dataloader() for batch in share.batches]
+    return [share.batch for share in module.train_dataloader()]
 
 
 def same(first: Batch, second: Batch) -> bool:
@@ -89,7 +89,7 @@ def test_batches_that_are_made_ahead_are_the_same(sentences: list[Sentence]) -> 
         assert len(ahead.train_dataloader()) == len(expected) == len(found)
         assert all(map(same, expected, found))
     shares = zip(alone.val_dataloader(), ahead.val_dataloader(), strict=True)
-    assert all(same(first.batches[0], second.batches[0]) for first, second in shares)
+    assert all(same(first.batch, second.batch) for first, second in shares)
     assert ahead.train_dataloader() is ahead.train_dataloader()
 
 
@@ -101,7 +101,7 @@ def test_loading_leaves_the_default_generator_alone(sentences: list[Sentence]) -
 
 
 def test_dev_batches_keep_to_the_bounds_and_say_their_places(sentences: list[Sentence]) -> None:
-    batches = [batch for share in make(sentences).val_dataloader() for batch in share.batches]
+    batches = [share.batch for share in make(sentences).val_dataloader()]
     assert sorted(place for batch in batches for place in batch.indices.tolist()) == list(range(5))
     for batch in batches:
         assert batch.lengths.tolist() == [len(sentences[place]) for place in batch.indices.tolist()]

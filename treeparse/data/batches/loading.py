@@ -16,7 +16,7 @@ Collate = Callable[[Sequence[Sentence], Sequence[int]], Batch]
 
 
 class StepDataset(Dataset[ShareOfStep]):
-    """Makes the batches of steps from sentences, in worker processes if there are any.
+    """Makes the batches of a plan from sentences, in worker processes if there are any.
 
     In a batch, the index of an unlabelled sentence is its index in the text plus the number of labelled sentences.
     """
@@ -28,16 +28,17 @@ class StepDataset(Dataset[ShareOfStep]):
         self.sentences, self.collate = sentences, collate
 
     def __getitem__(self, share: PlannedShare) -> ShareOfStep:
-        return ShareOfStep([self._batch(items) for items in share.batches], share.counts)
+        return ShareOfStep(self.batch(share.items), share.seed, share.weights, share.counts)
 
-    def _batch(self, items: Sequence[Item]) -> Batch:
+    def batch(self, items: Sequence[Item]) -> Batch:
+        """Make the batch of some sentences."""
         sentences = [self.sentences[item] if isinstance(item, int) else item.words for item in items]
         indices = [item if isinstance(item, int) else len(self.sentences) + item.index for item in items]
         return self.collate(sentences, indices)
 
 
 class Loader(Protocol):
-    """An iterable of an epoch's steps, as far as one device computes them."""
+    """An iterable of an epoch's batches, as far as one device computes them."""
 
     def __iter__(self) -> Iterator[ShareOfStep]: ...
 
@@ -46,7 +47,7 @@ class Loader(Protocol):
 
 @dataclass(frozen=True)
 class AheadLoader:
-    """A loader whose thread makes the batches of ``ahead`` steps in advance."""
+    """A loader whose thread makes ``ahead`` batches in advance."""
 
     loader: DataLoader[ShareOfStep]
     ahead: int
@@ -66,13 +67,13 @@ def batch_loader(
     start_method: str | None = None,
     ahead: int = 0,
 ) -> Loader:
-    """Return a loader of the steps that the sampler yields; it draws nothing from torch's default generator.
+    """Return a loader of the batches that the sampler plans; it draws nothing from torch's default generator.
 
-    Without workers, a thread makes the batches of ``ahead`` steps in advance. The batches are the same either way.
+    Without workers, a thread makes ``ahead`` batches in advance. The batches are the same either way.
     """
     loader = DataLoader(
         dataset,
-        # As `sampler` with batch_size=None, not as `batch_sampler`: each of its items asks the dataset for one step.
+        # As `sampler` with batch_size=None, not as `batch_sampler`: each of its items asks the dataset for one batch.
         batch_size=None,
         sampler=sampler,
         num_workers=workers,

@@ -1,51 +1,47 @@
 """The training and dev data of a run as a LightningDataModule."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pytorch_lightning import LightningDataModule
 
+from treeparse.batch import Batch
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.loading import Collate, Loader, StepDataset, batch_loader
 from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
-from treeparse.data.batches.steps import StepSampler
+from treeparse.data.batches.steps import Item, StepSampler, WordsOf
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence
 
 
 class TreebankModule(LightningDataModule):
-    """The steps of training, whose batches depend on ``seed`` and the epoch alone, not on workers or devices.
+    """The batches of training and of the dev set, which depend on ``seed`` and the epoch alone, not on workers.
 
     Each of the trainer's devices gets its share of every step. The trainer must have
-    ``reload_dataloaders_every_n_epochs=1``, because the loader sets an epoch's batches, and their number, when the
-    trainer asks for it, and ``use_distributed_sampler=False``.
+    ``reload_dataloaders_every_n_epochs=1``, because the batches of an epoch are planned when the trainer asks for its
+    loader, and ``use_distributed_sampler=False``.
 
     Args:
         train: the training sentences.
         dev: the sentences of the dev set.
         collate: makes a batch of sentences and their indices; with workers it must pickle.
+        words_of_terms: returns the words that each term of the loss is the mean over, in a batch.
         batch_words: see `BucketBatchSampler`.
         batch_squared: see `BucketBatchSampler`.
         workers: number of processes that make batches.
         start_method: how these processes start.
-        seed: seed of the order.
+        seed: seed of the order and of dropout.
         mix: the training sentences and the unlabelled text of an epoch.
         check: raises for an unlabelled sentence that ``collate`` does not take.
         length: returns what a sentence counts for in the bounds of a batch.
-        ahead: number of steps whose batches a thread makes in advance where there are no workers.
-        accumulate: number of batches that a device computes in a step.
+        ahead: number of batches that a thread makes in advance where there are no workers.
     """
-
-    train_data: StepDataset
-    dev_data: StepDataset
-    workers: int
-    start_method: str | None
-    ahead: int
 
     def __init__(
         self,
         train: Sequence[Sentence],
         dev: Sequence[Sentence],
         collate: Collate,
+        words_of_terms: Callable[[Batch], Mapping[str, int]],
         *,
         batch_words: int,
         batch_squared: int | None = None,
@@ -56,42 +52,52 @@ class TreebankModule(LightningDataModule):
         check: Callable[[Sentence], None] | None = None,
         length: Callable[[Sentence], int] = len,
         ahead: int = 0,
-        accumulate: int = 1,
     ) -> None:
         super().__init__()
         self.train_data, self.dev_data = StepDataset(train, collate), StepDataset(dev, collate)
-        self.accumulate = accumulate
-        self.workers, self.start_method, self.ahead = workers, start_method, ahead
+        self.words_of_terms = words_of_terms
+        self.workers, self.start_method, self.ahead, self.seed = workers, start_method, ahead, seed
         bounds = {"max_words": batch_words, "max_squared": batch_squared}
         self.sampler: EpochSampler = EpochSampler([*map(length, train)], **bounds, seed=seed, mix=mix, length=length)
         self.check = check
         self.dev_sampler: BucketBatchSampler = BucketBatchSampler([*map(length, dev)], **bounds)
-        self._train_loader: Loader | None = None
+        self._loader: Loader | None = None
+        self._words: dict[int, Mapping[str, int]] = {}  # of labelled sentences, by index
 
     def train_dataloader(self) -> Loader:
         """Return the loader of the trainer's current epoch: the same object every time, so that its workers stay."""
         if self.trainer is not None:
             self.sampler.set_epoch(self.trainer.current_epoch)
         self._check_unlabelled()
-        if self._train_loader is None:
-            self._train_loader = batch_loader(
-                self.train_data,
-                self._divided(self.sampler, self.accumulate),
-                workers=self.workers,
-                start_method=self.start_method,
-                ahead=self.ahead,
-            )
-        return self._train_loader
+        if self._loader is None:
+            turns = 1 if self.trainer is None else self.trainer.accumulate_grad_batches
+            self.plan = self._divided(self.sampler, self._words_of, turns)
+            options = {"workers": self.workers, "start_method": self.start_method, "ahead": self.ahead}
+            self._loader = batch_loader(self.train_data, self.plan, **options)
+        self.plan.epoch = self.sampler.epoch
+        return self._loader
 
     def val_dataloader(self) -> Loader:
-        return batch_loader(self.dev_data, self._divided(self.dev_sampler), ahead=self.ahead)
+        plan = self._divided(self.dev_sampler)
+        plan.epoch = self.sampler.epoch
+        return batch_loader(self.dev_data, plan, ahead=self.ahead)
 
-    def _divided(self, sampler: EpochSampler | BucketBatchSampler, accumulate: int = 1) -> StepSampler:
+    def _divided(
+        self, sampler: EpochSampler | BucketBatchSampler, words_of: WordsOf | None = None, accumulate: int = 1
+    ) -> StepSampler:
         """Return the share of this device in the sampler's batches."""
         if self.trainer is None:
-            return StepSampler(sampler, accumulate=accumulate)
-        devices, device = self.trainer.world_size, self.trainer.global_rank
-        return StepSampler(sampler, accumulate=accumulate, devices=devices, device=device)
+            return StepSampler(sampler, words_of, accumulate=accumulate, seed=self.seed)
+        devices = {"devices": self.trainer.world_size, "device": self.trainer.global_rank}
+        return StepSampler(sampler, words_of, accumulate=accumulate, **devices, seed=self.seed)
+
+    def _words_of(self, item: Item) -> Mapping[str, int]:
+        """Count the words of a sentence that each term of the loss uses; those of labelled sentences once."""
+        if not isinstance(item, int):
+            return self.words_of_terms(self.train_data.batch([item]))
+        if item not in self._words:
+            self._words[item] = self.words_of_terms(self.train_data.batch([item]))
+        return self._words[item]
 
     def _check_unlabelled(self) -> None:
         """Raise for the first unlabelled sentence of the epoch that lacks what the encoder reads, and name its file."""

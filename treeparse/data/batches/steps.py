@@ -1,8 +1,10 @@
-"""The batches of each step of training, divided among devices."""
+"""What each device computes of every step of training, planned before any batch is made."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from torch.utils.data import Sampler
 
 from treeparse.batch import Batch
@@ -11,67 +13,104 @@ from treeparse.data.text.unlabelled import UnlabelledSentence
 Item = int | UnlabelledSentence
 """A sentence of a batch: its index in the list that workers have, or, if unlabelled, the sentence itself."""
 
+WordsOf = Callable[[Item], Mapping[str, int]]
+"""Returns the words of a sentence that each term of the loss is the mean over, by the term's name."""
+
 
 class ShareOfStep(NamedTuple):
-    """What one device computes of a step.
+    """What a device computes at once: a batch, and how it counts in its step.
 
     Attributes:
-        batches: its batches, one after the other; at least one.
-        counts: False if the step has fewer batches than there are devices. The device then computes a copy of another
-            one's batch, which has no weight, because all devices must take part in every step.
+        batch: the batch.
+        seed: the seed of its dropout and draws.
+        weights: what a word counts in each term of the loss, by its name, so that Lightning's means over accumulated
+            batches and devices are means over words; None if the step has one batch, whose mean is the step's.
+        counts: False if the step has fewer batches than there are devices. The device then computes another device's
+            batch, which has no weight, because all devices must take part in every step.
     """
 
-    batches: Sequence[Batch]
+    batch: Batch
+    seed: int
+    weights: Mapping[str, float] | None = None
     counts: bool = True
 
     @property
     def num_words(self) -> int:
         """The number of words that count."""
-        return sum(batch.num_words for batch in self.batches) if self.counts else 0
+        return self.batch.num_words if self.counts else 0
 
 
 class PlannedShare(NamedTuple):
-    """A `ShareOfStep` before its batches are made."""
+    """A `ShareOfStep` before its batch is made."""
 
-    batches: Sequence[Sequence[Item]]
+    items: Sequence[Item]
+    seed: int
+    weights: Mapping[str, float] | None
     counts: bool
 
 
 class StepSampler(Sampler[PlannedShare]):
-    """Yields what one device computes of each step, by dividing the batches of a sampler.
+    """Yields what one device computes of an epoch, by dividing the batches of a sampler.
 
-    Steps take ``accumulate * devices`` batches each, in the sampler's order, whatever the device; the last one takes
-    what is left. A step's batches go to the devices in turns.
+    Steps take ``accumulate * devices`` batches each, in the sampler's order; the last one takes what is left. A step's
+    batches go to the devices in turns.
 
     Args:
         batches: yields the items of each batch, the same on every device.
+        words_of: the words of a sentence; None if nothing is learned from the batches.
         accumulate: number of batches that a device computes in a step.
         devices: number of devices.
         device: the number of this one, from 0.
+        seed: seed of the run.
     """
 
-    batches: Sampler[Any]
-    accumulate: int
-    devices: int
-    device: int
-
-    def __init__(self, batches: Sampler[Any], *, accumulate: int = 1, devices: int = 1, device: int = 0) -> None:
-        self.batches, self.accumulate, self.devices, self.device = batches, accumulate, devices, device
-
-    @property
-    def batches_per_step(self) -> int:
-        """The number of batches of all devices in a step."""
-        return self.accumulate * self.devices
+    def __init__(
+        self,
+        batches: Sampler[Any],
+        words_of: WordsOf | None = None,
+        *,
+        accumulate: int = 1,
+        devices: int = 1,
+        device: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self.batches, self.words_of, self.seed = batches, words_of, seed
+        self.accumulate, self.devices, self.device = accumulate, devices, device
+        self.epoch = 0
 
     def __iter__(self) -> Iterator[PlannedShare]:
-        batches = list(self.batches)
-        for start in range(0, len(batches), self.batches_per_step):
-            step = batches[start : start + self.batches_per_step]
-            own = step[self.device :: self.devices]
-            yield PlannedShare(own or step[:1], bool(own))
+        batches, size = list(self.batches), self.accumulate * self.devices
+        for start in range(0, len(batches), size):
+            step = batches[start : start + size]
+            weights = self._weights(step) if size > 1 else None
+            for turn in range(-(-len(step) // self.devices)):
+                number = turn * self.devices + self.device
+                counts = number < len(step)
+                seed = batch_seed(self.seed, self.epoch, start + number, of_dev=self.words_of is None)
+                yield PlannedShare(step[number if counts else 0], seed, weights, counts)
+
+    def _weights(self, step: Sequence[Sequence[Item]]) -> Mapping[str, float] | None:
+        """Return the weights of the words of a step: Lightning takes the mean over turns, then over devices."""
+        if self.words_of is None:
+            return None
+        words = Counter[str]()
+        for batch in step:
+            for item in batch:
+                words.update(self.words_of(item))
+        return {name: self.accumulate * self.devices / max(count, 1) for name, count in words.items()}
 
     def __len__(self) -> int:
-        return steps_of(len(self.batches), self.batches_per_step)  # pyright: ignore[reportArgumentType]
+        batches: int = len(self.batches)  # pyright: ignore[reportArgumentType]
+        steps, rest = divmod(batches, self.accumulate * self.devices)
+        return steps * self.accumulate + -(-rest // self.devices)
+
+
+def batch_seed(seed: int, epoch: int, number: int, *, of_dev: bool = False) -> int:
+    """Return the seed of torch's generators for the batch of a number in an epoch, 64 bits.
+
+    It does not depend on the device that computes the batch. Batches of the dev set have seeds of their own.
+    """
+    return int(np.random.SeedSequence((seed, epoch, number, of_dev)).generate_state(1, np.uint64)[0])
 
 
 def steps_of(batches: int, batches_per_step: int) -> int:

@@ -19,9 +19,8 @@ from treeparse.progress import Bar, Console
 from treeparse.sentence import Sentence
 from treeparse.training.linear.learner import LinearLearner
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, ResolvedConfig, TrainConfig
-from treeparse.training.state.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
-from treeparse.training.state.run_directory import RunDirectory
-from treeparse.training.state.run_state import RunState
+from treeparse.training.state.history import EpochRecord, best_record, is_finished, write_csv
+from treeparse.training.state.run_directory import RunDirectory, RunState, load_checkpoint, save_checkpoint
 from treeparse.trees.tree_kinds import have_sums
 
 
@@ -66,7 +65,7 @@ def fit_linear(
     history = [] if state is None else list(state.history)
     write_csv(run.metrics, history)
     if state is not None:
-        _restore(learner, state)
+        _restore(learner, load_checkpoint(run.state))
     if is_finished(history, epochs=settings.epochs, patience=settings.patience):
         console.say(f"the run in {run.path} is finished; nothing is left to train")
         return history
@@ -78,19 +77,17 @@ def fit_linear(
         batches = _batches(training)
     words = sum(map(len, training.train))
     console.say(f"{len(training.train):,} sentences, {words:,} words: up to {settings.epochs:,} epochs")
-    log = TensorBoardLog(run.tensorboard, history)
-    try:
-        for epoch in range(done + 1, settings.epochs + 1):
-            record = _epoch(training, learner, batches, evaluated, epoch, console)
-            history.append(record)
-            run.write_state(_state(training, learner, history), evaluated.state_dict())
-            log.add(record)
-            best = record.dev_las is not None and best_record(history) is record
-            console.say(f"{record}{'   best so far' if best else ''}")
-            if is_finished(history, epochs=settings.epochs, patience=settings.patience):
-                break
-    finally:
-        log.close()
+    for epoch in range(done + 1, settings.epochs + 1):
+        record = _epoch(training, learner, batches, evaluated, epoch, console)
+        history.append(record)
+        if best_record(history) is record:
+            run.write_best(record, evaluated.state_dict())
+        save_checkpoint(run.state, _checkpoint(training, learner, history))
+        write_csv(run.metrics, history)
+        best = record.dev_las is not None and best_record(history) is record
+        console.say(f"{record}{'   best so far' if best else ''}")
+        if is_finished(history, epochs=settings.epochs, patience=settings.patience):
+            break
     return history
 
 
@@ -137,20 +134,13 @@ def _batches(training: LinearTraining) -> list[Batch]:
     return [training.parser.indexer.collate([training.train[index] for index in chunk], chunk) for chunk in chunks]
 
 
-def _state(training: LinearTraining, learner: LinearLearner, history: Sequence[EpochRecord]) -> RunState:
-    return RunState(
-        identity=training.identity,
-        threads=torch.get_num_threads(),
-        step=learner.step,
-        history=history,
-        weights=learner.weights,
-        optimizer={},
-        average=learner.sums,
-    )
+def _checkpoint(training: LinearTraining, learner: LinearLearner, history: Sequence[EpochRecord]) -> dict[str, Any]:
+    state = RunState(training.identity, history, torch.get_num_threads())
+    return state.to_plain() | {"step": learner.step, "weights": learner.weights, "sums": learner.sums}
 
 
-def _restore(learner: LinearLearner, state: RunState) -> None:
-    """Set the weights and sums of a state."""
-    learner.weights = {name: state.weights[name].clone() for name in learner.weights}
-    learner.sums = {name: (state.average or {})[name].clone() for name in learner.sums}
-    learner.step = state.step
+def _restore(learner: LinearLearner, checkpoint: Mapping[str, Any]) -> None:
+    """Set the weights and sums of a checkpoint."""
+    learner.weights = {name: checkpoint["weights"][name] for name in learner.weights}
+    learner.sums = {name: checkpoint["sums"][name] for name in learner.sums}
+    learner.step = checkpoint["step"]

@@ -1,71 +1,36 @@
 """The LightningModule: a parser, its loss, its optimiser and its scores on the dev set."""
 
 import math
-import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
-import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
-from torch.optim import AdamW, Optimizer
+from torchmetrics import Metric
 
-from treeparse.batch import Batch, moved
+from treeparse.batch import Batch
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.data.parses import Parse, with_parses
 from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentScores, TagScores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
-from treeparse.sentence import Sentence
-from treeparse.training.loop.optimization import MovingAverage, build_optimizer, learning_rate, set_learning_rate
-from treeparse.training.loop.processes import ALONE, Processes
+from treeparse.training.loop.optimization import MovingAverage, build_optimizer, build_schedule, rate_share
 from treeparse.training.settings.config import ResolvedOptimization
-from treeparse.training.state.history import EpochRecord
-from treeparse.training.state.run_state import RunState
 
 NAMED_SENTENCES = 5
 EVERY = 50  # steps whose numbers are read together
+TERM = "term/"  # before the name of a term of the loss, where it is logged
 
 
 class Step(NamedTuple):
-    """A batch of a training step, as messages name it; ``batch`` is the CPU original if there is one."""
+    """A batch of training, as messages name it; ``batch`` is the CPU original if there is one."""
 
     epoch: int  # from 0
     batch: Batch
-    number: int  # of the step in its epoch, from 0
-
-
-class TotalWords(NamedTuple):
-    """The words of all batches of a step, on all devices.
-
-    Attributes:
-        words: the number of all words, a scalar.
-        of_terms: the number of words that each term of the loss is the mean over, by its name, scalars.
-    """
-
-    words: Tensor
-    of_terms: Mapping[str, Tensor]
-
-    def share_of(self, loss: Tensor, terms: Sequence[Term]) -> Tensor:
-        """Return what a batch of this loss and these terms adds to the step's loss, by its share of each term's words.
-
-        Raises:
-            TreeparseError: if a term is not among those that the objective counts in advance.
-        """
-        total = 0.0 * loss  # with its graph, for batches without any term
-        for term in terms:
-            if term.name not in self.of_terms:
-                raise TreeparseError(
-                    f"The objective's words() does not count the words of its term {term.name!r:.60}, but only of "
-                    f"{', '.join(self.of_terms)}: override words() together with terms()."
-                )
-            if term.mean is not None:
-                total = total + term.weight * term.mean * (term.words / self.of_terms[term.name])
-        return total
+    number: int  # in its epoch, from 0
 
 
 class FiniteNumbers:
@@ -95,30 +60,38 @@ class FiniteNumbers:
                 raise self._error(f"{name} is {value}", step)
 
 
-class ParserModule(pl.LightningModule):
-    """Trains a parser; all randomness of a batch derives from (seed, epoch, its number in the epoch).
+class WordMean(Metric):
+    """A mean over words of all batches and devices, in float64."""
 
-    A step's loss is the mean over the words of all its batches, on all devices: each batch counts by its share of the
-    words, for each term of the loss apart. So it does not matter which device computes which batch.
+    total: Tensor
+    words: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name in ("total", "words"):
+            self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+
+    def update(self, mean: Tensor | float, words: int) -> None:
+        self.total += mean * words
+        self.words += words
+
+    def compute(self) -> Tensor:
+        return self.total / self.words
+
+
+class ParserModule(pl.LightningModule):
+    """Trains a parser; all randomness of a batch derives from its own seed.
+
+    A step's loss is the mean over the words of all its batches, on all devices, for each term of the loss apart: the
+    weights of `ShareOfStep` say what a word counts. So it does not matter which device computes which batch. The module
+    logs ``loss`` and its terms, in nats a word, and ``dev_loss``, ``uas``, ``las`` and the scores of tags, from 0 to 1.
 
     Args:
         parser: the parser.
         objective: the loss.
         config: how the loss is minimised.
-        dev: the sentences of the dev set.
         name_of: returns what messages call the sentence of an index of a batch.
-        seed: seed of dropout.
-        processes: the processes that train the same parser, each on its share of every step.
     """
-
-    name_of: Callable[[int], str]
-    parser: Parser
-    objective: Objective
-    config: ResolvedOptimization
-    seed: int
-    scores: AttachmentScores
-    tag_scores: TagScores
-    dev_sentences: Sequence[Sentence]
 
     def __init__(
         self,
@@ -126,25 +99,14 @@ class ParserModule(pl.LightningModule):
         objective: Objective,
         config: ResolvedOptimization,
         *,
-        dev: Sequence[Sentence],
-        name_of: Callable[[int], str],
-        seed: int,
-        processes: Processes = ALONE,
+        name_of: Callable[[int], str] = str,
     ) -> None:
         super().__init__()
-        self.automatic_optimization = False  # Lightning would weigh a step's batches alike, whatever their words
-        self.processes = processes
-        self.parser, self.objective, self.config, self.seed = parser, objective, config, seed
-        self.learning: nn.ModuleList = nn.ModuleList([parser, objective])
-        self.average: MovingAverage | None = (
-            None if config.average_decay is None else MovingAverage(parser, config.average_decay)
-        )
-        self.scores, self.tag_scores = AttachmentScores(), TagScores()
-        self.dev_sentences, self.name_of = dev, name_of
-        self.step: int = 0
+        self.parser, self.objective, self.config, self.name_of = parser, objective, config, name_of
+        decay = config.average_decay
+        self.average: MovingAverage | None = None if decay is None else MovingAverage(parser, decay)
+        self.scores, self.tag_scores, self.means = AttachmentScores(), TagScores(), nn.ModuleDict()
         self._numbers = FiniteNumbers(self._failed)
-        self._optimizer_state: dict | None = None
-        self._start_record()
 
     @property
     def evaluated(self) -> Parser:
@@ -156,220 +118,119 @@ class ParserModule(pl.LightningModule):
         weights = self.evaluated.state_dict()
         return {name: weight.float() if weight.dtype is torch.float64 else weight for name, weight in weights.items()}
 
-    def restore(self, state: RunState) -> None:
-        """Resume from a state, before ``Trainer.fit``; the settings of the optimiser are the config's."""
-        self.parser.load_state_dict(state.weights)
-        self.objective.load_state_dict(state.objective)
-        if self.average is not None and state.average is not None:
-            self.average.load_state_dict(state.average)
-        self._optimizer_state = {"state": state.optimizer["state"]}
-        self.step = state.step
-
-    def state(self, identity: Mapping[str, Any], history: Sequence[EpochRecord]) -> RunState:
-        """Return the state at the end of an epoch, for `restore`."""
-        return RunState(
-            identity=identity,
-            threads=torch.get_num_threads(),
-            processes=self.processes.count,
-            step=self.step,
-            history=history,
-            weights=self.parser.state_dict(),
-            objective=self.objective.state_dict(),
-            optimizer=self._optimizer.state_dict(),
-            average=None if self.average is None else self.average.state_dict(),
-        )
-
-    def configure_optimizers(self) -> Optimizer:
-        optimizer = self._new_optimizer()
-        if self._optimizer_state is not None:
-            optimizer.load_state_dict(optimizer.state_dict() | self._optimizer_state)
-            self._optimizer_state = None
-        return optimizer
-
-    def _new_optimizer(self) -> AdamW:
-        return build_optimizer(self.learning.parameters(), self.config, self.parser.scorer.rates())
-
-    def _start_record(self) -> None:
-        self._loss: Tensor | float = 0.0  # on the device; reading it is a sync
-        self._words, self._seconds, self._dev_loss, self._dev_words = 0, 0.0, 0.0, 0
-        self._terms = TermMeans()
-        self._started = time.perf_counter()
-
     @property
-    def mean_loss(self) -> float:
-        """The mean loss of this device's batches since the last record, in nats a word."""
-        return float(self._loss) / max(self._words, 1)
+    def last_rate(self) -> float:
+        """The learning rate of the last step."""
+        return self.config.learning_rate * rate_share(self.config, self.global_step - 1)
 
-    def on_train_epoch_start(self) -> None:
-        if self.current_epoch % self.config.dev_every == 0:
-            self._start_record()
+    def configure_optimizers(self) -> Any:
+        learned = chain(self.parser.parameters(), self.objective.parameters())
+        optimizer = build_optimizer(learned, self.config, self.parser.scorer.rates())
+        schedule = build_schedule(optimizer, self.config)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    def on_train_batch_start(self, batch: ShareOfStep, batch_idx: int) -> None:
-        progress = (self.current_epoch + batch_idx / self.trainer.num_training_batches) / self.config.epochs
-        set_learning_rate(self._optimizer, learning_rate(self.config, step=self.step, progress=progress))
+    def training_step(self, share: ShareOfStep, number: int) -> Tensor:
+        """Return the loss of a batch, weighted by its words."""
+        self._step = Step(self.current_epoch, share.batch.on_cpu, number)
+        progress = min(self.global_step / self.config.steps, 1.0)
         self.parser.scorer.advance(progress)
         self.objective.advance(progress)
-
-    @property
-    def _optimizer(self) -> Optimizer:
-        return self.trainer.optimizers[0]
-
-    def training_step(self, share: ShareOfStep, step: int) -> None:
-        """Take a step: the gradient of each batch, the mean of all devices, and the optimiser."""
-        optimizer = cast(Optimizer, self.optimizers())
-        optimizer.zero_grad()
-        totals = self._total_words(share)
-        for turn, batch in enumerate(share.batches):
-            number = turn * self.processes.count + self.processes.rank  # of the batch in the step
-            seed = batch_seed(self.seed, self.current_epoch, step, number)
-            with self._gradients_stay(turn + 1 < len(share.batches)):
-                loss = self._loss_of(batch, step, totals, seed=seed, counts=share.counts)
-                with torch.autocast(self.device.type, enabled=False):  # which the forward pass alone needs
-                    self.manual_backward(loss * self.processes.count)  # Lightning's DDP takes the mean over devices
-        self._words += share.num_words
-        self._clip(Step(self.current_epoch, share.batches[-1].on_cpu, step))
-        optimizer.step()
-
-    def _total_words(self, share: ShareOfStep) -> TotalWords | None:
-        """Count the words of all batches of the step, on all devices; None if there is one batch."""
-        if self.processes.count == 1 and len(share.batches) == 1:
-            return None
-        words = Counter[str]()
-        for batch in share.batches:
-            words.update(self.parser.words_of_terms(batch, self.objective))
-        own = [share.num_words, *(count if share.counts else 0 for count in words.values())]
-        sums = self.processes.sums(moved(torch.tensor(own, dtype=torch.float64), self.device))
-        return TotalWords(sums[0], dict(zip(words, sums[1:], strict=True)))
-
-    def _gradients_stay(self, stay: bool) -> AbstractContextManager[Any]:
-        """Return a context in which a backward pass sends no gradients to other devices, if they ``stay`` here."""
-        return self.trainer.model.no_sync() if stay and self.processes.count > 1 else nullcontext()  # pyright: ignore
-
-    def _loss_of(self, batch: Batch, step: int, totals: TotalWords | None, *, seed: int, counts: bool) -> Tensor:
-        """Return what a batch adds to the loss of the step, and count it."""
-        place = Step(self.current_epoch, batch.on_cpu, step)
-        torch.manual_seed(seed)
+        torch.manual_seed(share.seed)
         try:
-            loss, terms = self.parser.loss_and_terms(batch, self.objective)
+            loss, terms = self.parser.loss_and_terms(share.batch, self.objective)
         except ValueError as error:
             self._numbers.sync()  # an earlier step may have made the weights not finite
-            raise self._failed(str(error), place) from error
-        words: int | Tensor = batch.num_words
-        if totals is not None:
-            loss, words = totals.share_of(loss, terms), totals.words
-        if not counts:
-            terms = [term._replace(mean=None, words=0) for term in terms]
-            loss = 0.0 * loss
-        self._numbers.add("the loss", loss, place)
-        self._loss = self._loss + loss.detach().double() * words
-        for term in terms:
-            self._terms.add(term)
-        return loss
+            raise self._failed(str(error), self._step) from error
+        self._numbers.add("the loss", loss, self._step)
+        self._log_mean("loss", loss.detach().double(), share.num_words)
+        for term in terms if len(terms) > 1 else ():
+            mean = 0.0 if term.mean is None else term.mean.detach().double()
+            self._log_mean(TERM + term.name, mean, term.words * share.counts)
+        return loss if share.weights is None else weighted(loss, terms, share.weights, counts=share.counts)
 
-    def _clip(self, place: Step) -> None:
+    def _log_mean(self, name: str, mean: Tensor | float, words: int) -> None:
+        """Log a mean over words. Lightning's own means would round the numbers of words of several devices."""
+        if name not in self.means:
+            self.means[name] = WordMean().to(self.device)
+        metric = cast(WordMean, self.means[name])
+        metric.update(mean, words)
+        self.log(name, metric, metric_attribute=f"means.{name}", on_step=False, on_epoch=True)
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: torch.optim.Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
         """Clip the gradient; a norm that is not finite ends the run, on the CPU before it reaches the weights."""
-        limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
-        norm = torch.nn.utils.clip_grad_norm_(self.learning.parameters(), limit)
-        self._numbers.add("the norm of the gradient", norm, place)
+        learned = [weight for group in optimizer.param_groups for weight in group["params"]]
+        limit = math.inf if gradient_clip_val is None else gradient_clip_val
+        if gradient_clip_algorithm == "value":
+            torch.nn.utils.clip_grad_value_(learned, limit)
+            limit = math.inf
+        norm = torch.nn.utils.clip_grad_norm_(learned, limit)
+        self._numbers.add("the norm of the gradient", norm, self._step)
+
+    def optimizer_step(self, *arguments: Any, **options: Any) -> None:
+        super().optimizer_step(*arguments, **options)
+        if self.average is not None:
+            self.average.update_parameters(self.parser)
 
     def _failed(self, problem: str, step: Step) -> TreeparseError:
         indices = step.batch.indices.tolist()
         names = ", ".join(self.name_of(index) for index in indices[:NAMED_SENTENCES])
         more = f" and {len(indices) - NAMED_SENTENCES} more" if len(indices) > NAMED_SENTENCES else ""
         return TreeparseError(
-            f"Training failed in epoch {step.epoch + 1}, step {step.number + 1} (sentences {names}{more}): "
+            f"Training failed in epoch {step.epoch + 1}, batch {step.number + 1} (sentences {names}{more}): "
             f"{problem.rstrip('.')}. Try a lower optimization.learning_rate, more warmup_steps or a smaller clip_norm; "
             "the checkpoint of the last completed epoch is untouched."
         )
 
-    def on_train_batch_end(self, outputs: object, batch: ShareOfStep, batch_idx: int) -> None:
-        self.step += 1
-        if self.average is not None:
-            self.average.update_parameters(self.parser)
-
     def on_validation_epoch_start(self) -> None:
-        self._numbers.sync()  # and waits for the last step
-        self._seconds = time.perf_counter() - self._started
-        self.scores.reset()
-        self.tag_scores.reset()
+        self._numbers.sync()
 
-    def validation_step(self, share: ShareOfStep, step: int) -> None:
-        gold: list[Sentence] = []  # nothing, where the batch does not count
-        system: list[Sentence] = []
-        if share.counts:
-            [batch], number = share.batches, step * self.processes.count + self.processes.rank
-            torch.manual_seed(batch_seed(self.seed, self.current_epoch, 0, number, of_dev=True))
-            gold = [self.dev_sentences[index] for index in batch.on_cpu.indices.tolist()]
-            parses, loss = self.evaluated.measure(batch, gold, self.objective)
-            self._dev_loss += loss * batch.num_words
-            self._dev_words += batch.num_words
-            system = with_parses(gold, parses)
+    def on_train_epoch_end(self) -> None:
+        self._numbers.sync()  # before a checkpoint is written
+
+    def validation_step(self, share: ShareOfStep, number: int) -> None:
+        gold = share.batch.on_cpu.sentences
+        torch.manual_seed(share.seed)
+        parses, loss = self.evaluated.measure(share.batch, gold, self.objective)
+        self._log_mean("dev_loss", loss, share.num_words)
+        if not share.counts:
+            gold, parses = (), []
+        system = with_parses(gold, parses)
         self.scores.update(gold, system)
         if self.parser.tag_names:
             self.tag_scores.update(gold, system)
 
     def on_validation_epoch_end(self) -> None:
-        """Log ``uas`` and ``las`` of the dev set, as numbers from 0 to 1 by which callbacks choose a model."""
-        scores = self.scores.compute()
-        self.log_dict({name: scores[name] for name in ("uas", "las")})
+        """Log the scores of the dev set, by which callbacks choose a model."""
+        scores = self.scores.compute()  # of all devices
+        shown = {name: scores[name] for name in ("uas", "las")}
+        self.log_dict(shown | (self.tag_scores.compute() if self.parser.tag_names else {}))
+        self.scores.reset()
+        self.tag_scores.reset()
 
-    def on_train_epoch_end(self) -> None:
-        """Log the mean ``loss`` of the epochs since the last record, in nats a word, and its terms."""
-        loss, words = self.processes.sums(torch.tensor([float(self._loss), self._words], dtype=torch.float64)).tolist()
-        self.log_dict({"loss": loss / max(words, 1), **self._terms.means(self.processes)})
-
-    def predict_step(self, share: ShareOfStep, step: int) -> list[Parse]:
-        """Return the parses of the sentences of a step's batches."""
-        batches = share.batches if share.counts else ()
-        return [p for batch in batches for p in self.evaluated.parse_batch(batch, batch.on_cpu.sentences)]
-
-    def record(self) -> EpochRecord:
-        """Return the record of the epochs since the last record, with the scores of the dev set if there is one."""
-        self._numbers.sync()
-        own = float(self._loss), self._words, self._dev_loss, self._dev_words
-        loss, words, dev_loss, dev_words = self.processes.sums(torch.tensor(own, dtype=torch.float64)).tolist()
-        scores = self.scores.compute() if dev_words else None
-        tags = self.tag_scores.compute() if dev_words and self.parser.tag_names else {}
-        elapsed = time.perf_counter() - self._started
-        return EpochRecord(
-            epoch=self.current_epoch + 1,
-            loss=loss / max(words, 1),
-            learning_rate=self._optimizer.param_groups[0]["lr"],
-            dev_uas=None if scores is None else float(scores["uas"]),
-            dev_las=None if scores is None else float(scores["las"]),
-            words_per_second=words / (self._seconds or elapsed),
-            seconds=elapsed,
-            dev_loss=None if scores is None else dev_loss / dev_words,
-            terms=self._terms.means(self.processes),
-            dev_tags={name: float(score) for name, score in tags.items()},
-        )
+    def predict_step(self, share: ShareOfStep, number: int) -> list[Parse]:
+        """Return the parses of the sentences of a batch."""
+        batch = share.batch
+        return self.evaluated.parse_batch(batch, batch.on_cpu.sentences) if share.counts else []
 
 
-class TermMeans:
-    """Running means of the terms of a loss, each over the words of the sentences that it applies to."""
+def weighted(loss: Tensor, terms: Sequence[Term], weights: Mapping[str, float], *, counts: bool) -> Tensor:
+    """Return what a batch adds to the loss of its step, by the weights of its words, 0 if it does not count.
 
-    def __init__(self) -> None:
-        self._sums: dict[str, Tensor | float] = {}  # on the device
-        self._words: dict[str, int] = {}
-
-    def add(self, term: Term) -> None:
-        """Add a term of a batch."""
-        total = 0.0 if term.mean is None else term.mean.detach().double() * term.words
-        self._sums[term.name] = self._sums.get(term.name, 0.0) + total
-        self._words[term.name] = self._words.get(term.name, 0) + term.words
-
-    def means(self, processes: Processes) -> dict[str, float]:
-        """Return the means over all processes by name; none if there is one term only, which is the loss."""
-        own = [*map(float, self._sums.values()), *self._words.values()]
-        sums = processes.sums(torch.tensor(own, dtype=torch.float64)).tolist()
-        totals = zip(self._sums, sums[: len(self._sums)], sums[len(self._sums) :], strict=True)
-        means = {name: total / words for name, total, words in totals if words}
-        return means if len(means) > 1 else {}
-
-
-def batch_seed(seed: int, epoch: int, step: int, number: int, *, of_dev: bool = False) -> int:
-    """Return the seed of torch's generators for a batch, by its step in the epoch and its number in the step, 64 bits.
-
-    It does not depend on the device that computes the batch. Batches of the dev set have seeds of their own.
+    Raises:
+        TreeparseError: a term is not among those whose words the objective counts.
     """
-    return int(np.random.SeedSequence((seed, epoch, step, number, of_dev)).generate_state(1, np.uint64)[0])
+    total = 0.0 * loss  # with its graph, for batches without any term
+    for term in terms:
+        if term.name not in weights:
+            raise TreeparseError(
+                f"The objective's words() does not count the words of its term {term.name!r:.60}, but only of "
+                f"{', '.join(weights)}: override words() together with terms()."
+            )
+        if term.mean is not None:
+            total = total + term.weight * term.mean * (term.words * weights[term.name])
+    return total if counts else 0.0 * total

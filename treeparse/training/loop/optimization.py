@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel
 
 from treeparse.training.settings.config import OptimizationConfig, ResolvedOptimization
 
 NO_RATES: Mapping[nn.Parameter, float] = MappingProxyType({})
-RATE = "rate"  # key of a group of parameters: its learning rate as a share of the run's, 1 by default
 
 
 def build_optimizer(
@@ -28,7 +28,7 @@ def build_optimizer(
     for parameter in learning:
         shares.setdefault(rates.get(parameter, 1.0), []).append(parameter)
     groups: list[dict[str, Any]] = [
-        {"params": shares[rate], "lr": rate * config.learning_rate, RATE: rate} for rate in sorted(shares, reverse=True)
+        {"params": shares[rate], "lr": rate * config.learning_rate} for rate in sorted(shares, reverse=True)
     ]
     return torch.optim.AdamW(
         [{"params": learning}] if shares.keys() <= {1.0} else groups,
@@ -40,20 +40,17 @@ def build_optimizer(
     )
 
 
-def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of every group of parameters to its share of a rate."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate * group.get(RATE, 1.0)
+def build_schedule(optimizer: torch.optim.Optimizer, config: ResolvedOptimization) -> LambdaLR:
+    """Return the schedule of the config: each group of parameters has its share of the rate of a step."""
+    return LambdaLR(optimizer, lambda step: rate_share(config, step))
 
 
-def learning_rate(config: ResolvedOptimization, *, step: int, progress: float) -> float:
-    """Return the learning rate of a step, counted from 0, after the share ``progress`` of all epochs.
-
-    The function is pure, so that a resumed run needs no state of a scheduler.
-    """
+def rate_share(config: ResolvedOptimization, step: int) -> float:
+    """Return the learning rate of a step, counted from 0, as a share of the highest."""
+    progress = min(step / config.steps, 1.0)  # epochs that draw their sentences may have a few steps more
     warmup = min(1.0, (step + 1) / config.warmup_steps) if config.warmup_steps else 1.0
     decay = {"constant": 1.0, "linear": 1 - progress, "cosine": (1 + math.cos(math.pi * progress)) / 2}
-    return config.learning_rate * warmup * decay[config.schedule]
+    return warmup * decay[config.schedule]
 
 
 class MovingAverage(AveragedModel):

@@ -1,4 +1,4 @@
-"""The processes that train together, one on each device: who is first, what they wait for, and their sums.
+"""The processes that train together, one on each device: who is first, and what they wait for.
 
 Lightning starts them, or torchrun or Slurm did. All run the same command. The first one writes the run's files; the
 others only compute.
@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 import pytorch_lightning as pl
 import torch.distributed as dist
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
-from pytorch_lightning.strategies import DDPStrategy
-from torch import Tensor
 
 from treeparse.batch import pick_device
 from treeparse.errors import TreeparseError
@@ -58,14 +56,6 @@ class Processes:
         if self.count > 1 and dist.is_initialized():
             dist.barrier()
 
-    def sums(self, numbers: Tensor) -> Tensor:
-        """Return the sums of the processes' numbers, in the place of these; no device sync for those of a GPU."""
-        if self.count > 1:
-            sent = numbers.cuda() if dist.get_backend() == "nccl" else numbers
-            dist.all_reduce(sent)
-            numbers = sent.to(numbers.device)
-        return numbers
-
 
 ALONE = Processes()
 
@@ -78,7 +68,7 @@ def join(config: TrainerConfig) -> Processes:
     """
     if config.processes == 1:
         return ALONE
-    trainer = pl.Trainer(**trainer_options(config), logger=False, enable_checkpointing=False)
+    trainer = pl.Trainer(**device_options(config), logger=False, enable_checkpointing=False)
     environment: Any = getattr(trainer.strategy, "cluster_environment", None)
     if not isinstance(environment, LightningEnvironment):
         trainer.strategy.setup_environment()
@@ -90,7 +80,7 @@ def join(config: TrainerConfig) -> Processes:
     return Processes(trainer.global_rank, trainer.world_size)
 
 
-def trainer_options(config: TrainerConfig) -> dict[str, Any]:
+def device_options(config: TrainerConfig) -> dict[str, Any]:
     """Return the options of Lightning's Trainer that choose the devices and what connects them."""
     device = pick_device(config.device)
     if config.processes == 1:
@@ -99,11 +89,6 @@ def trainer_options(config: TrainerConfig) -> dict[str, Any]:
         "accelerator": device.type,
         "devices": config.devices,
         "num_nodes": config.nodes,
-        "strategy": DDPStrategy(find_unused_parameters=finds_unused_weights(config)),
+        "strategy": config.strategy,
         "use_distributed_sampler": False,
     }
-
-
-def finds_unused_weights(config: TrainerConfig) -> bool:
-    """Return whether several devices train together that may leave different weights unused in a step."""
-    return config.processes > 1 and config.strategy == "ddp_find_unused_parameters_true"

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -37,11 +38,11 @@ class RunBar(pl.Callback):
         self.bar.total = self.bar.n + epochs_left * trainer.num_training_batches
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: ShareOfStep, batch_idx: int
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: ShareOfStep, batch_idx: int
     ) -> None:
         self.bar.set_description(f"epoch {trainer.current_epoch + 1}/{self.work.epochs}", refresh=False)
         if time.monotonic() - self.shown >= SHOWN_EVERY:
-            self.bar.set_postfix(loss=f"{pl_module.mean_loss:.3f}", refresh=False)
+            self.bar.set_postfix(loss=f"{float(outputs['loss']):.3f}", refresh=False)
             self.shown: float = time.monotonic()
         self.bar.update()
 
@@ -70,7 +71,7 @@ class Announcement(pl.Callback):
         self.started = 0.0
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: ShareOfStep, batch_idx: int
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: ShareOfStep, batch_idx: int
     ) -> None:
         self.steps += 1
         if self.steps in (self.FIRST, self.LAST) and pl_module.device.type == "cuda":
@@ -114,6 +115,8 @@ def without_notices() -> Iterator[None]:
     with warnings.catch_warnings():
         # Lightning advises as many workers as cores; making batches takes no noticeable time beside training.
         warnings.filterwarnings("ignore", category=PossibleUserWarning, module="pytorch_lightning")
+        # A run's folder of checkpoints has the parser's settings from the start, and a resumed run's has checkpoints.
+        warnings.filterwarnings("ignore", "Checkpoint directory", category=UserWarning, module="pytorch_lightning")
         # Lightning's own use of a class that torch is about to rename.
         warnings.filterwarnings("ignore", ".*LeafSpec", category=FutureWarning, module="pytorch_lightning")
         for logger in loggers:

@@ -1,14 +1,11 @@
-"""The log of a run: a record for each evaluation on the dev set, as CSV, in TensorBoard and as a line of text."""
+"""The log of a run: a record for each evaluation on the dev set, as CSV and as a line of text."""
 
 import csv
 import io
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
-
-from torch.utils.tensorboard import SummaryWriter
 
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
@@ -17,16 +14,16 @@ from treeparse.metrics.tags import TAG_SCORES
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One or more epochs of training and the dev set after them.
+    """An epoch of training after which the dev set was measured, and that measurement.
 
     Attributes:
-        epoch: the last of these epochs, counted from 1.
-        loss: mean over their words in nats.
+        epoch: its number, counted from 1.
+        loss: mean over its words in nats.
         learning_rate: the rate of the last step.
         dev_uas: UAS in [0, 1]; None without a dev set.
         dev_las: LAS in [0, 1]; None without a dev set.
-        words_per_second: speed of training alone.
-        seconds: time with the dev set.
+        words_per_second: speed of training alone, since the record before.
+        seconds: time since the record before, with the dev set.
         dev_loss: nats a word; None without a dev set.
         terms: means of the loss's terms by name, without their weights, if there are several.
         dev_tags: scores of predicted tags in [0, 1], by ``upos`` and so on.
@@ -115,25 +112,3 @@ def _record(row: Mapping[str, str]) -> EpochRecord:
     known = {each.name for each in fields(EpochRecord)} & row.keys()
     columns: dict[str, Any] = {name: values.get(name) for name in known}
     return EpochRecord(**columns | {"epoch": int(row["epoch"]), "terms": terms, "dev_tags": tags})
-
-
-class TensorBoardLog:
-    """Event files with every epoch once: the history replaces earlier files, then `add` appends epochs."""
-
-    def __init__(self, directory: Path, history: Sequence[EpochRecord]) -> None:
-        shutil.rmtree(directory, ignore_errors=True)
-        self._writer = SummaryWriter(str(directory))
-        for record in history:
-            self.add(record)
-
-    def add(self, record: EpochRecord) -> None:
-        """Write one epoch through to the file."""
-        values = record.columns()
-        epoch = values.pop("epoch")
-        for name, value in values.items():
-            if value is not None:
-                self._writer.add_scalar(name.replace("dev_", "dev/"), value, epoch)
-        self._writer.flush()
-
-    def close(self) -> None:
-        self._writer.close()

@@ -1,16 +1,16 @@
-"""The folder of a run: its config, its logs, the state to resume from, the best weights and the final model.
+"""The folder of a run: its config, its logs, the checkpoint to resume from, the best weights and the final model.
 
-The files agree whenever a run is killed, because each is written whole or not at all, and in this order: the parser's
-settings and vocabularies; after each epoch the best weights, in a file of that epoch; the state that refers to them;
-the logs, which the state's history can write again. So the best parser can be exported at any time, without the
-treebank. Only tensors and plain values are unpickled.
+A run may be killed at any time, because each file is written whole or not at all, and in this order: the parser's
+settings and vocabularies; after each epoch the best weights with the record of their epoch; the checkpoint; the logs,
+which the checkpoint's history can write again. A run that was killed before the checkpoint repeats the epoch, with the
+same bits. So the best parser can be exported at any time, without the treebank. Only tensors and plain values are
+unpickled.
 """
 
 import io
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,32 @@ from treeparse.model import Parser, ParserConfig
 from treeparse.model.folder.files import RUN_CHECKPOINTS, RUN_MODEL
 from treeparse.model.folder.storage import file_header, from_plain, without_header
 from treeparse.model.scorers import scorer_kind
-from treeparse.training.state.history import EpochRecord, best_record, write_csv
+from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.provenance import Provenance
-from treeparse.training.state.run_state import REMEDY
-from treeparse.training.state.run_state import RunState as RunState
+
+REMEDY = "train anew under another --output"
+RUN = "run"  # the key of the `RunState` in a checkpoint
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What a checkpoint says about its run, besides weights and the state of the optimiser.
+
+    Attributes:
+        identity: the settings and the data that the run's outcome depends on.
+        history: the records of the completed epochs.
+        threads: number of torch's threads, of each process.
+        processes: number of processes that train together.
+    """
+
+    identity: Mapping[str, Any]
+    history: Sequence[EpochRecord]
+    threads: int
+    processes: int = 1
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the part of a checkpoint that `RunDirectory.read_state` reads."""
+        return {RUN: asdict(self)}
 
 
 class RunDirectory:
@@ -39,11 +61,11 @@ class RunDirectory:
         self.path: Path = Path(path)
         self.config: Path = self.path / "config.yaml"
         self.metrics: Path = self.path / "metrics.csv"
-        self.tensorboard: Path = self.path / "tensorboard"
         self.model: Path = self.path / RUN_MODEL
         self.checkpoints: Path = self.path / RUN_CHECKPOINTS
         self.parser: Path = self.checkpoints / "parser.json"
         self.state: Path = self.checkpoints / "last.ckpt"
+        self.best: Path = self.checkpoints / "best.ckpt"
         self.provenance: Path = self.path / "origin.json"
 
     def holds_run(self) -> bool:
@@ -99,69 +121,54 @@ class RunDirectory:
                 f"{self.parser} is damaged ({error}): treeparse train --resume {self.path} writes it again."
             ) from error
 
-    def read_state(self, *, mapped: bool = False) -> RunState | None:
-        """Read the state after the last completed epoch; None before the first.
-
-        If ``mapped``, its tensors are read from the file when they are used, which saves most of the time for large
-        models.
-        """
+    def read_state(self) -> RunState | None:
+        """Read the state after the last completed epoch; None before the first."""
         if not self.state.exists():
             return None
-        return RunState.from_plain(_load(self.state, mapped=mapped), str(self.state))
+        try:
+            plain = load_checkpoint(self.state, mapped=True)[RUN]
+            history = [EpochRecord(**record) for record in plain["history"]]
+            return RunState(**{**plain, "history": history})
+        except (KeyError, TypeError) as error:
+            raise TreeparseError(f"{self.state} was written by another version of treeparse: {REMEDY}.") from error
 
-    def write_state(self, state: RunState, best_weights: Mapping[str, Tensor]) -> None:
-        """Save the state after an epoch, and ``best_weights`` if that epoch is the best."""
-        best = best_record(state.history)
-        if best is state.history[-1]:
-            _save(self._best(best), dict(best_weights))
-        _save(self.state, state.to_plain())
-        for other in self.checkpoints.glob("best-*.ckpt"):
-            if other != self._best(best):
-                with suppress(PermissionError):  # where a file that is being read cannot be removed: next time
-                    other.unlink()
-        write_csv(self.metrics, state.history)
-
-    def read_best(self, history: Sequence[EpochRecord]) -> dict[str, Tensor]:
-        """Read the weights of the best epoch."""
-        return _load(self._best(best_record(history)))
+    def write_best(self, record: EpochRecord, weights: Mapping[str, Tensor]) -> None:
+        """Save the weights of the best epoch so far, and its record."""
+        save_checkpoint(self.best, {"record": asdict(record), "weights": dict(weights)})
 
     def load_best(self, parser: Parser) -> Sequence[EpochRecord]:
-        """Load the weights of the best epoch so far into a parser, also while a process trains; return the history."""
+        """Load the best weights so far into a parser, also while a process trains; return the completed epochs."""
         history = self.read_history()
-        while True:
-            try:
-                weights = self.read_best(history)
-                break
-            except TreeparseError:
-                previous, history = history, self.read_history()
-                if best_record(history) == best_record(previous):
-                    raise  # no better epoch has replaced it
-        parser.load_state_dict(weights)
+        parser.load_state_dict(load_checkpoint(self.best)["weights"])
         return history
 
     def read_history(self) -> Sequence[EpochRecord]:
-        """Read the completed epochs; raise before the first."""
-        state = self.read_state(mapped=True)
-        if state is None:
+        """Read the records of the completed epochs, whose best one the best weights are of; raise before the first."""
+        if not self.best.exists() and not self.state.exists():
             raise TreeparseError(
                 f"No epoch of the run in {self.path} is complete yet, so there is no parser: wait for the first one, "
                 f"or resume the run with treeparse train --resume {self.path}."
             )
-        return state.history
+        best = EpochRecord(**load_checkpoint(self.best, mapped=True)["record"])
+        state = self.read_state()
+        history = [] if state is None else state.history
+        # The best weights are written first: a kill may have come between.
+        return history if history and history[-1].epoch >= best.epoch else [*history, best]
 
-    def _best(self, record: EpochRecord) -> Path:
-        return self.checkpoints / f"best-{record.epoch:04d}.ckpt"
 
-
-def _save(path: Path, values: dict[str, Any]) -> None:
+def save_checkpoint(path: Path, values: dict[str, Any]) -> None:
+    """Write tensors and plain values to a file, whole or not at all, through to the disk."""
     buffer = io.BytesIO()
     torch.save(values, buffer)
     with atomic_output(path) as output:
         output.write(buffer.getvalue())
 
 
-def _load(path: Path, *, mapped: bool = False) -> dict[str, Any]:
-    """Read the mapping in a file, with tensors on the CPU or ``mapped`` to the file; nothing in it is executed."""
+def load_checkpoint(path: Path, *, mapped: bool = False) -> dict[str, Any]:
+    """Read the mapping in a file, with tensors on the CPU or ``mapped`` to the file; nothing in it is executed.
+
+    Tensors that are mapped are read from the file when they are used.
+    """
     if not path.exists():
         raise TreeparseError(f"{path} is missing, so the run cannot resume: {REMEDY}.")
     path.open("rb").close()  # an error of the system names the file

@@ -1,0 +1,89 @@
+"""The callback that records the epochs of a run: in its checkpoints, in metrics.csv and as lines of text."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+
+from treeparse.data.batches.steps import ShareOfStep
+from treeparse.metrics.tags import TAG_SCORES
+from treeparse.progress import Console
+from treeparse.training.loop.module import TERM, ParserModule
+from treeparse.training.loop.training import Training
+from treeparse.training.state.history import EpochRecord, best_record, is_finished, write_csv
+from treeparse.training.state.run_directory import RunDirectory, RunState
+
+
+class EpochTable(pl.Callback):
+    """Records each measurement of the dev set, saves the best parser so far, and ends the run when its patience ends.
+
+    All processes hold the same history, and so stop together; the first one writes.
+    """
+
+    def __init__(self, training: Training, run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:
+        self.training, self.run, self.history, self.console = training, run, list(history), console
+        if training.processes.is_first:
+            write_csv(run.metrics, self.history)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all epochs are done, or the patience is at its end."""
+        patience = self.training.config.optimization.patience
+        return is_finished(self.history, epochs=self.training.work.epochs, patience=patience)
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        threads, processes = torch.get_num_threads(), self.training.processes.count
+        checkpoint |= RunState(self.training.identity, self.history, threads, processes).to_plain()
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._start_record()
+
+    def _start_record(self) -> None:
+        self.words, self.seconds, self.started = 0, 0.0, time.perf_counter()
+        self.epoch_started = self.started
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.epoch_started: float = time.perf_counter()
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: ShareOfStep, batch_idx: int
+    ) -> None:
+        self.words += batch.num_words * trainer.world_size
+        if batch_idx + 1 == trainer.num_training_batches:
+            if pl_module.device.type == "cuda":
+                torch.cuda.synchronize(pl_module.device)
+            self.seconds += time.perf_counter() - self.epoch_started
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        assert isinstance(pl_module, ParserModule)
+        if (trainer.current_epoch + 1) % self.training.config.optimization.dev_every:
+            return
+        record = self._record(trainer.current_epoch + 1, trainer.callback_metrics, pl_module.last_rate)
+        self.history.append(record)
+        is_best = best_record(self.history) is record
+        if trainer.is_global_zero:
+            if is_best:
+                self.run.write_best(record, pl_module.best_weights())
+            write_csv(self.run.metrics, self.history)
+        self.console.say(f"{record}{'   best so far' if is_best and record.dev_las is not None else ''}")
+        trainer.should_stop = trainer.should_stop or self.is_finished
+        self._start_record()
+
+    def _record(self, epoch: int, metrics: Mapping[str, Any], rate: float) -> EpochRecord:
+        values = {name: float(value) for name, value in metrics.items() if not value.isnan()}
+        return EpochRecord(
+            epoch=epoch,
+            loss=values["loss"],
+            learning_rate=rate,
+            dev_uas=values.get("uas"),
+            dev_las=values.get("las"),
+            words_per_second=self.words / self.seconds,
+            seconds=time.perf_counter() - self.started,
+            dev_loss=values.get("dev_loss"),
+            terms={name.removeprefix(TERM): value for name, value in values.items() if name.startswith(TERM)},
+            dev_tags={name: values[name] for name in TAG_SCORES if name in values},
+        )
