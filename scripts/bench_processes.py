@@ -22,8 +22,8 @@ from support.reports.markdown import Opening, report
 
 EPOCHS = 2  # the first one compiles kernels and warms up
 WAYS = {
-    "one process, two threads": (["--trainer.accumulate", "2"], 2),
-    "one process, one thread": (["--trainer.accumulate", "2"], 1),
+    "one process, two threads": (["--trainer.accumulate_grad_batches", "2"], 2),
+    "one process, one thread": (["--trainer.accumulate_grad_batches", "2"], 1),
     "two processes, one thread each": (["--trainer.devices", "2"], 1),
 }
 REFERENCE = "one process, two threads"
@@ -51,7 +51,7 @@ def speed(config: str, treebank: Path, options: Iterable[str], threads: int) -> 
             "--optimization.epochs": str(EPOCHS),
             "--optimization.steps": "0",
             "--optimization.dev_every": "1",
-            "--trainer.device": "cpu",
+            "--trainer.accelerator": "cpu",
         }
         command = [sys.executable, "-m", "treeparse", "train", "--quiet"]
         command += [part for setting in settings.items() for part in setting] + [*options]

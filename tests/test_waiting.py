@@ -22,9 +22,7 @@ from treeparse.training.settings.config import ResolvedOptimization
 
 FEW = TRAINING[:3]
 OBJECTIVE = WeightedSum([Weighted(TreeLikelihood()), Weighted(HeadSelection(), 0.5)])
-OPTIMIZATION = ResolvedOptimization(
-    epochs=1, steps=4, dev_every=1, warmup_steps=0, patience=None, average_decay=0.5, clip_norm=1.0
-)
+OPTIMIZATION = ResolvedOptimization(epochs=1, steps=4, dev_every=1, warmup_steps=0, patience=None, average_decay=0.5)
 
 
 def tagging_parser() -> Parser:
@@ -46,7 +44,7 @@ class Steps:
         for number in range(count):
             optimizer.zero_grad()
             module.training_step(ShareOfStep(module.parser.collate(FEW), seed=1), number).backward()
-            module.configure_gradient_clipping(optimizer, OPTIMIZATION.clip_norm)
+            module.configure_gradient_clipping(optimizer, 1.0)
             optimizer.step()
             module.average.update_parameters(module.parser)  # type: ignore[union-attr]
 

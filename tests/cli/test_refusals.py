@@ -22,7 +22,7 @@ REFUSALS = {
     "class of an encoder": ([*TRAIN, "--model.encoder.class_path", "nosuch.Mine"], "No module named 'nosuch'"),
     "class of a scorer": (["rerank", "in.conllu", "--scorer", "nosuch.flat"], "No module named 'nosuch'"),
     "device": (["suspects", "model", "in.conllu", "--device", "cdua"], "did you mean cuda?"),
-    "device of a run": ([*TRAIN, "--trainer.device", "nosuch"], "There is no device 'nosuch'"),
+    "device of a run": ([*TRAIN, "--trainer.accelerator", "nosuch"], "There is no device 'nosuch'"),
     "extra for serving": (["serve", "model", "--port", "0"], "pip install 'treeparse[serve]'"),
     "extra for raw text": (
         ["predict", "model", "in.conllu", "--format", "text", "--tokenizer", "spacy:xx"],

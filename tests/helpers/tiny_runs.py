@@ -48,7 +48,7 @@ def write_tiny_config(folder: Path) -> Path:
         },
         "model": {"encoder": encoder, "arc_size": 16, "label_size": 8, "dropout": 0.1},
         "optimization": {"epochs": 3, "learning_rate": 0.03, "warmup_steps": 5, "average_decay": 0.5, "patience": None},
-        "trainer": {"device": "cpu", "precision": "32-true"},
+        "trainer": {"accelerator": "cpu", "precision": "32-true"},
     }
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")

@@ -12,7 +12,7 @@ from treeparse.metrics import attachment_scores
 from treeparse.model import Parser
 
 SMALL = {"optimization.epochs": 1, "data.batch_words": 60, "model.arc_size": 8, "model.label_size": 4}
-SMALL |= {"model.encoder.mixed_layers": 2, "trainer.device": "cpu"}
+SMALL |= {"model.encoder.mixed_layers": 2, "trainer.accelerator": "cpu"}
 
 
 def test_runs_are_made_once(

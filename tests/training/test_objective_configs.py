@@ -27,7 +27,7 @@ SMALL = {
     "optimization.learning_rate": 1e-2,
     "optimization.epochs": 1,
     "trainer.precision": "32-true",
-    "trainer.device": "cpu",
+    "trainer.accelerator": "cpu",
 }
 CONSTRAINTS = ROOT / "configs" / "constraints" / "ud.yaml"
 

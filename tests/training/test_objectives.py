@@ -86,7 +86,7 @@ def test_shipped_objectives_train_a_parser(tiny_config: Path, objective: dict[st
 
 def test_a_gradient_of_the_objective_is_clipped_with_the_others(tiny_config: Path) -> None:
     path = with_objective(tiny_config, {**OWN, "init_args": {"start": -30.0}})  # the loss times e^30
-    options = ["--optimization.clip_norm", "1e-9", "--optimization.eps", "1.0", "--optimization.epochs", "1"]
+    options = ["--trainer.gradient_clip_val", "1e-9", "--optimization.eps", "1.0", "--optimization.epochs", "1"]
     state = state_of(train(load_config(path, options), quiet=True).parent)
     assert abs(state["objective.log_scale"].item() + 30.0) < 1e-6
 

@@ -27,7 +27,7 @@ def test_a_run_with_batches_made_ahead_has_the_same_bits(
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 def test_a_run_on_a_device(tiny_config: Path, precision: str) -> None:
     """It learns what a run on the CPU learns, goes on after an end, and its model parses anywhere."""
-    settings = {"trainer.device": "cuda", "trainer.precision": precision, "optimization.epochs": "16"}
+    settings = {"trainer.accelerator": "cuda", "trainer.precision": precision, "optimization.epochs": "16"}
     config = load_config(tiny_config, [word for name, value in settings.items() for word in (f"--{name}", value)])
     model = train(config, quiet=True)
     train(config, resume=True, quiet=True)  # finished: nothing is left

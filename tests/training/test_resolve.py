@@ -15,9 +15,7 @@ from treeparse.training.settings.config import (
     ResolvedConfig,
     ResolvedData,
     ResolvedOptimization,
-    ResolvedTrainer,
     TrainConfig,
-    TrainerConfig,
 )
 from treeparse.training.settings.reading import load_config
 from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
@@ -26,7 +24,7 @@ AUTO_OPTIMIZATION = OptimizationConfig()
 
 
 def config(dev: str | None = "dev.conllu", optimization: OptimizationConfig = AUTO_OPTIMIZATION) -> TrainConfig:
-    data, trainer = DataConfig("train.conllu", dev), TrainerConfig("cpu", "auto")
+    data, trainer = DataConfig("train.conllu", dev), {"accelerator": "cpu"}
     return TrainConfig(data, "run", optimization=optimization, trainer=trainer)
 
 
@@ -54,7 +52,7 @@ def test_every_treebank_gets_its_epochs_and_its_steps(words: int) -> None:
     assert 0.01 * steps < 1 / (1 - (optimization.average_decay or 0)) < 0.1 * steps
     assert 0.2 * epochs < (optimization.patience or 0) < 0.5 * epochs
     assert 200 <= plan.data.batch_words <= 1000
-    assert plan.trainer.precision in ("32-true", "bf16-mixed")
+    assert plan.trainer["precision"] in ("32-true", "bf16-mixed")
 
 
 def test_batches_grow_with_the_treebank() -> None:
@@ -65,7 +63,9 @@ def test_batches_grow_with_the_treebank() -> None:
 def test_what_is_given_stays() -> None:
     optimization = OptimizationConfig(epochs=7, dev_every=1, patience=3, warmup_steps=0, average_decay=None)
     given = config(optimization=optimization)
-    given = replace(given, data=replace(given.data, batch_words=123), trainer=TrainerConfig("cpu", "32-true"))
+    given = replace(
+        given, data=replace(given.data, batch_words=123), trainer={"accelerator": "cpu", "precision": "32-true"}
+    )
     plan = resolved(given, lengths(10_000))
     values = plan.to_dict()
     values["optimization"]["steps"] = "auto"
@@ -200,8 +200,8 @@ def test_steps_are_those_of_both_kinds_of_batches(tmp_path: Path, mixing: Mixing
 
 def test_resolved_settings_cannot_hold_auto() -> None:
     plan = resolved(config(), lengths(20_000))
-    kinds = (ResolvedData, ResolvedOptimization, ResolvedTrainer)
-    for section, kind in zip((plan.data, plan.optimization, plan.trainer), kinds, strict=True):
+    kinds = (ResolvedData, ResolvedOptimization)
+    for section, kind in zip((plan.data, plan.optimization), kinds, strict=True):
         assert type(section) is kind
         names = [name for name, value in vars(section).items() if name != "device" and value is not None]
         for name in {"batch_words", "epochs", "warmup_steps", "average_decay", "precision"}.intersection(names):

@@ -289,8 +289,8 @@ def test_skipped_sentences_are_counted(tiny_config: Path, tmp_path: Path, capsys
     [
         ({"data__train": "$NO_SUCH_VARIABLE/x.conllu"}, "NO_SUCH_VARIABLE"),
         ({"data__dev": "none.conllu"}, r"none\.conllu"),
-        ({"trainer__device": "abacus"}, "no device"),
-        ({"trainer__device": "cuda:99"}, "There is no device 'cuda:99'"),
+        ({"trainer__accelerator": "abacus"}, "no device"),
+        ({"trainer__accelerator": "cuda", "trainer__devices": "[99]"}, "There is no device 'cuda:99'"),
         ({"init_from": "nowhere"}, "nowhere"),
     ],
 )

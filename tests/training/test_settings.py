@@ -56,7 +56,7 @@ SETTINGS_AND_WHAT_IS_SAID = [
     ({"optimization": {"epochs": 0}}, "optimization.epochs", "at least 1", "0"),
     ({"optimization": {"epochs": None}}, "optimization.epochs", "int or auto", "None"),
     ({"optimization": {"average_decay": 1}}, "average_decay", "less than 1"),
-    ({"optimization": {"clip_norm": 0}}, "clip_norm", "null"),
+    ({"data": {"train": "a", "temperature": 0}}, "temperature", "null"),
     ({"optimization": {"schedule": "steep"}}, "schedule", "steep"),
     ({"seed": None}, "seed", "int", "None"),
     ({"data": {"dev": "a.conllu"}}, "data.train"),
@@ -145,7 +145,7 @@ def test_differences_are_named(tmp_path: Path) -> None:
 
 def test_every_setting_is_described() -> None:
     text = describe_settings()
-    for key in ("data.batch_words", "model.encoder.hidden_size", "optimization.average_decay", "trainer.device"):
+    for key in ("data.batch_words", "model.encoder.hidden_size", "optimization.average_decay", "trainer.accelerator"):
         assert f"--{key} " in text
 
 

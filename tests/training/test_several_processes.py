@@ -96,11 +96,11 @@ def losses_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_two_processes_take_the_steps_of_one(configs: Configs, monkeypatch: pytest.MonkeyPatch) -> None:
     """With dropout and samples: their seeds are those of batches."""
-    trainer = {"precision": "64-true", "device": "cpu"}
+    trainer = {"precision": "64-true", "accelerator": "cpu"}
     two = {name: configs.write(f"two {name}", each, **trainer, devices=2) for name, each in SAME.items()}
     assert run_two([*two.values()]) == 0
     for name, settings in SAME.items():
-        alone = configs.write(f"alone {name}", settings, **trainer, accumulate=2)
+        alone = configs.write(f"alone {name}", settings, **trainer, accumulate_grad_batches=2)
         expected, found = losses_alone(alone, monkeypatch), losses_of(configs.folder / f"two {name}")
         assert len(found) == len(expected) >= 3
         assert found == pytest.approx(expected, rel=1e-9), name
@@ -119,7 +119,7 @@ def test_two_processes_take_the_steps_of_one(configs: Configs, monkeypatch: pyte
 def test_float32_begins_alike_and_learns_as_well(configs: Configs, monkeypatch: pytest.MonkeyPatch) -> None:
     longer = {"optimization": {"epochs": 12}}
     two = configs.write("two", longer, devices=2, strategy="ddp")
-    alone = configs.write("alone", longer, accumulate=2)
+    alone = configs.write("alone", longer, accumulate_grad_batches=2)
     assert run_two([two]) == 0
     expected, found = losses_alone(alone, monkeypatch), losses_of(configs.folder / "two")
     assert found[0] == pytest.approx(expected[0], rel=1e-6)
@@ -156,7 +156,7 @@ def test_the_command_starts_its_processes_and_says_everything_once(
     assert done.stdout.count("model: ") == 1
     # Another number of processes with as many batches a step may resume, and says that the bits may differ.
     resume = ["train", "--resume", str(configs.folder / "run")]
-    assert main([*resume, "--trainer.devices", "1", "--trainer.accumulate", "2"]) == 0
+    assert main([*resume, "--trainer.devices", "1", "--trainer.accumulate_grad_batches", "2"]) == 0
     assert "is finished" in capsys.readouterr().out
-    assert main([*resume, "--trainer.devices", "1", "--trainer.accumulate", "1"]) == 2
+    assert main([*resume, "--trainer.devices", "1", "--trainer.accumulate_grad_batches", "1"]) == 2
     assert "trainer.batches_per_step was 2 and is 1" in capsys.readouterr().err

@@ -34,7 +34,9 @@ def read_config(
         is_of_run: whether the file is the config of a run.
         settings: further settings, by key; those that are None are left out.
     """
-    settings["trainer.device"] = args.device
+    if args.device is not None:
+        kind, _, index = args.device.partition(":")
+        settings |= {"trainer.accelerator": kind, "trainer.devices": f"[{index}]" if index else None}
     options = [f"--{key}={value}" for key, value in settings.items() if value is not None]
     config = load_config(path, [*options, *args.overrides], of_run=is_of_run)
     check_new_folder(config.output)

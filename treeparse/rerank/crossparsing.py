@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from treeparse.batch import pick_device
 from treeparse.data.conllu import ConlluSentence, load_treebank, write_conllu
 from treeparse.data.mapping import Progress
 from treeparse.data.nbest.files import NBestList, read_nbest, write_nbest
@@ -20,6 +19,7 @@ from treeparse.model import Parser
 from treeparse.progress import parsing_bar
 from treeparse.training.run import train
 from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.trainer import on_one_device, training_device
 from treeparse.training.several_runs import begin_runs
 
 Method = Literal["best", "samples", "different_samples"]
@@ -85,10 +85,10 @@ def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool
         raise TreeparseError(
             "data.temperature draws from several treebanks, and folds would mix these treebanks: leave it out."
         )
-    if config.trainer.processes > 1:
+    if not on_one_device(config.trainer):
         raise TreeparseError(
-            "Cross-parsing trains its parsers on one device each, but trainer.devices or trainer.nodes asks for more: "
-            "leave them out."
+            "Cross-parsing trains its parsers on one device each, but trainer.devices or trainer.num_nodes asks for "
+            "more: leave them out."
         )
     sentences = load_treebank(  # as training does
         config.data.train,
@@ -119,7 +119,7 @@ def _parse_fold(
         write_conllu(folder / TRAIN, others)
     data = replace(config.data, train=str(folder / TRAIN))
     model = train(replace(config, data=data, output=str(folder / RUN)), resume=True, quiet=quiet)
-    parser = Parser.from_pretrained(model).to(pick_device(config.trainer.device))
+    parser = Parser.from_pretrained(model).to(training_device(config.trainer))
     words = [sentences[index].words for index in fold]
     with parsing_bar(words, hidden=quiet, remark=f"lists of {folder.name}") as progress:
         write_nbest(folder / listing.file, listed(parser, sentences, fold, listing, progress))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 
-from treeparse.batch import pick_device
 from treeparse.data.batches.module import TreebankModule
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.files import expand_paths
@@ -39,6 +38,7 @@ from treeparse.training.release import export_model
 from treeparse.training.settings.config import ResolvedConfig, TrainConfig
 from treeparse.training.settings.reading import build_objective
 from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
+from treeparse.training.settings.trainer import training_device
 from treeparse.training.state.history import EpochRecord, best_record, clock
 from treeparse.training.state.identity import check_identity, run_identity
 from treeparse.training.state.provenance import Provenance
@@ -48,7 +48,7 @@ AHEAD = 2
 
 
 def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> Path:
-    """Train a parser and return its model directory, ``config.output/model``.
+    """Train a parser and return its model directory, ``config.output/model``, which a run without an epoch lacks.
 
     A new run needs a folder without a run. With ``resume``, the run in ``config.output`` continues after its last
     completed epoch, or starts if it has none, and ends with the weights of an uninterrupted run, bit for bit on the
@@ -61,7 +61,7 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
     caller can correct.
     """
     run = RunDirectory(config.output)
-    with without_notices(), repeatable(config.trainer.device):
+    with without_notices(quiet=quiet), repeatable(training_device(config.trainer)):
         processes = join(config.trainer)
         console = Console(quiet=quiet or not processes.is_first)
         if processes.is_first and not resume and run.holds_run():
@@ -72,7 +72,8 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
             history = _train_linear(config, run, console, resume=resume)
         else:
             history = _train_neural(config, run, processes, console, resume=resume)
-        processes.in_first(lambda: export_model(run))
+        if history:
+            processes.in_first(lambda: export_model(run))
     _say_result(run, history, console)
     return run.model
 
@@ -134,12 +135,12 @@ def _prepare(
     parser = _build_parser(config, train, facts, console, is_new=state is None)
     length = parser.indexer.features.length
     facts = replace(facts, sizes=[*map(length, train)], size_of=length)
-    resolved = resolve_settings(config, facts, earlier)
+    resolved = resolve_settings(config, facts, earlier, processes=processes.count)
     console.remark(files_remark(resolved.data, treebanks))
     for remark in resolution_remarks(config, resolved) if state is None else ():
         console.remark(remark)
 
-    identity = run_identity(resolved, parser.indexer.to_json(), train, dev, mix)
+    identity = run_identity(resolved, parser.indexer.to_json(), train, dev, mix, processes.count)
     if state is not None:
         check_identity(state.identity, identity, Path(config.output))
     # Only after the check of identity, because neither resumption nor any weight depends on these.
@@ -149,7 +150,7 @@ def _prepare(
     name_of = partial(treebanks.name_of, text=mix.unlabelled)
     module = ParserModule(parser, objective, resolved.optimization, name_of=name_of)
     data = _build_batches(resolved, indexer, parser, objective, train, dev, facts)
-    return Training(resolved, workload(resolved, facts), module, data, identity, processes)
+    return Training(resolved, workload(resolved, facts, processes.count), module, data, identity, processes)
 
 
 def _prepare_linear(config: TrainConfig, state: RunState | None, console: Console) -> LinearTraining:
@@ -186,7 +187,7 @@ def _build_parser(
     torch.manual_seed(config.seed)
     with console.during("building the vocabularies and the parser"):
         parser, remark = initial_parser(config, train, [] if text is None else [s.words for s in text.share(0)])
-    if config.trainer.precision == "64-true":
+    if config.trainer.get("precision") == "64-true":
         parser.double()
     if remark is not None and is_new:
         console.say(remark)
@@ -215,7 +216,7 @@ def _build_batches(
         mix=facts.mix,
         check=parser.indexer.features.check,
         length=facts.size_of,
-        ahead=batches_ahead(pick_device(config.trainer.device)),
+        ahead=batches_ahead(training_device(config.trainer)),
     )
 
 
@@ -231,10 +232,14 @@ def _begin(
     run.begin(config.to_yaml(), replace=resume)
     run.write_parser(parser)
     files = expand_paths(listed(config.data.train))
-    run.write_provenance(Provenance.of(files, train, "cpu" if config.is_linear else config.trainer.device))
+    device = "cpu" if config.is_linear else str(training_device(config.trainer))
+    run.write_provenance(Provenance.of(files, train, device))
 
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:
+    if not history:
+        console.say("no epoch was measured, so there is no model")
+        return
     best, seconds = best_record(history), sum(record.seconds for record in history)
     result = f"the model is that of epoch {best.epoch} of {history[-1].epoch}"
     if best.dev_uas is not None and best.dev_las is not None:

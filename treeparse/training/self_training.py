@@ -9,7 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from treeparse.batch import pick_device
 from treeparse.data.conllu import ConlluSentence, write_conllu
 from treeparse.data.features.words import read_tags
 from treeparse.data.files import expand_paths
@@ -27,6 +26,7 @@ from treeparse.training.release import export_model
 from treeparse.training.run import train
 from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig
 from treeparse.training.settings.reading import build_objective, flattened
+from treeparse.training.settings.trainer import BINDING, training_device
 from treeparse.training.several_runs import begin_runs
 from treeparse.training.state.history import best_record
 from treeparse.training.state.identity import FREE_SETTINGS
@@ -38,7 +38,7 @@ CHUNK = 2000  # sentences parsed at once
 # Settings that may differ when the same command resumes. Digests of the data files are compared, not their names.
 FREE = {
     "output",
-    *(f"{section}.{name}" for section in ("trainer", "data") for name in FREE_SETTINGS[section]),
+    *(f"data.{name}" for name in FREE_SETTINGS["data"]),
 }
 
 
@@ -85,7 +85,7 @@ def self_train(
     """
     if rounds < 1:
         raise TreeparseError(f"rounds must be at least 1, got {rounds}.")
-    with without_notices():
+    with without_notices(quiet=quiet):
         processes = join(config.trainer)
     work = _SelfTraining(config, least_log_prob, Console(quiet=quiet or not processes.is_first), processes)
     processes.in_first(work.begin)
@@ -162,7 +162,7 @@ class _SelfTraining:
     def begin(self) -> None:
         """Write the settings to the folder; raise if the folder was begun with others, or holds other files."""
         flat = flattened(self.config.to_dict())
-        settings = {key: value for key, value in flat.items() if key not in FREE}
+        settings = {key: value for key, value in flat.items() if key not in FREE and not _is_free_argument(key)}
         settings["least_log_prob"] = self.least_log_prob
         for name in ("train", "dev"):
             paths = expand_paths(listed(getattr(self.config.data, name)))
@@ -195,7 +195,7 @@ class _SelfTraining:
             return self.sentences
         path = _silver(self.folder, number)
         if not path.is_file():
-            device = pick_device(self.config.trainer.device)
+            device = training_device(self.config.trainer)
             parser = Parser.from_pretrained(_run(self.folder, number - 1)).to(device)
             write_conllu(path, self._sure_parses(parser, self.least_log_prob))
         return sum(1 for _ in UnlabelledText([path], words=1, max_words=self.text.max_words).once())
@@ -252,6 +252,12 @@ def _with_text(optimization: OptimizationConfig) -> OptimizationConfig:
     if optimization.epochs == optimization.steps == "auto":
         optimization = replace(optimization, steps=STEPS)
     return replace(optimization, patience=None) if optimization.patience == "auto" else optimization
+
+
+def _is_free_argument(key: str) -> bool:
+    """Return whether a key is an argument of the Trainer that changes no bit of a run's outcome."""
+    section, _, name = key.partition(".")
+    return section == "trainer" and name.partition(".")[0] not in (*BINDING, "accumulate_grad_batches")
 
 
 def _class(path: str, **arguments: object) -> dict[str, Any]:

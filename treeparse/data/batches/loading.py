@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
@@ -61,7 +61,7 @@ class AheadLoader:
 
 def batch_loader(
     dataset: StepDataset,
-    sampler: Sampler[PlannedShare],
+    sampler: Sampler[Any],
     *,
     workers: int = 0,
     start_method: str | None = None,

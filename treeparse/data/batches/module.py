@@ -67,7 +67,9 @@ class TreebankModule(LightningDataModule):
     def train_dataloader(self) -> Loader:
         """Return the loader of the trainer's current epoch: the same object every time, so that its workers stay."""
         if self.trainer is not None:
-            self.sampler.set_epoch(self.trainer.current_epoch)
+            # To overfit is to learn the same batches in every epoch.
+            overfits = bool(self.trainer.overfit_batches)  # pyright: ignore[reportAttributeAccessIssue]
+            self.sampler.set_epoch(0 if overfits else self.trainer.current_epoch)
         self._check_unlabelled()
         if self._loader is None:
             turns = 1 if self.trainer is None else self.trainer.accumulate_grad_batches

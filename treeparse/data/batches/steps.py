@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch.utils.data import Sampler
+from torch.utils.data import Sampler, SequentialSampler
 
 from treeparse.batch import Batch
 from treeparse.data.text.unlabelled import UnlabelledSentence
@@ -49,11 +49,12 @@ class PlannedShare(NamedTuple):
     counts: bool
 
 
-class StepSampler(Sampler[PlannedShare]):
+class StepSampler(SequentialSampler):
     """Yields what one device computes of an epoch, by dividing the batches of a sampler.
 
     Steps take ``accumulate * devices`` batches each, in the sampler's order; the last one takes what is left. A step's
-    batches go to the devices in turns.
+    batches go to the devices in turns. It is a `SequentialSampler`, because Lightning would replace any other one where
+    the trainer overfits a few batches.
 
     Args:
         batches: yields the items of each batch, the same on every device.
@@ -78,7 +79,7 @@ class StepSampler(Sampler[PlannedShare]):
         self.accumulate, self.devices, self.device = accumulate, devices, device
         self.epoch = 0
 
-    def __iter__(self) -> Iterator[PlannedShare]:
+    def __iter__(self) -> Iterator[Any]:
         batches, size = list(self.batches), self.accumulate * self.devices
         for start in range(0, len(batches), size):
             step = batches[start : start + size]

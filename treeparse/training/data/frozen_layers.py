@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treeparse.batch import pick_device
 from treeparse.data.batches.batching import counted_nodes, cut_into_batches
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.layer_cache import CachedSubwords, LayerCache
@@ -23,6 +22,7 @@ from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.progress import Console
 from treeparse.sentence import Sentence
 from treeparse.training.settings.config import ResolvedConfig
+from treeparse.training.settings.trainer import training_device
 
 FORMAT = 2  # of the cache, part of its keys
 PART = 2**27  # bytes of a file, about
@@ -107,7 +107,7 @@ def _compute(
     sentences: Sequence[Sentence], parser: Parser, config: ResolvedConfig
 ) -> Iterator[tuple[list[Sentence], list[Tensor]]]:
     """Yield batches of sentences with their words' vectors ``(n, layers, size)``, computed on the run's device."""
-    encoder, indexer, device = encoder_of(parser.scorer), parser.indexer, pick_device(config.trainer.device)
+    encoder, indexer, device = encoder_of(parser.scorer), parser.indexer, training_device(config.trainer)
     assert isinstance(encoder, TransformerEncoder)
     nodes = counted_nodes([*map(indexer.features.length, sentences)])
     order = sorted(range(len(sentences)), key=nodes.__getitem__)

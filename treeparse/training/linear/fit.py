@@ -19,6 +19,8 @@ from treeparse.progress import Bar, Console
 from treeparse.sentence import Sentence
 from treeparse.training.linear.learner import LinearLearner
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, ResolvedConfig, TrainConfig
+from treeparse.training.settings.resolve import batches_per_step
+from treeparse.training.settings.trainer import on_one_device
 from treeparse.training.state.history import EpochRecord, best_record, is_finished, write_csv
 from treeparse.training.state.run_directory import RunDirectory, RunState, load_checkpoint, save_checkpoint
 from treeparse.trees.tree_kinds import have_sums
@@ -37,9 +39,10 @@ class LinearTraining:
 
 def check_linear(config: TrainConfig) -> None:
     """Raise for settings that linear models have no use for, so that nothing is silently left out."""
-    if config.trainer.batches_per_step > 1:
+    if batches_per_step(config.trainer, 1) > 1 or not on_one_device(config.trainer):
         raise TreeparseError(
-            "A linear model learns on one processor: leave out trainer.devices, trainer.nodes and trainer.accumulate."
+            "A linear model learns on one processor: leave out trainer.devices, trainer.num_nodes and "
+            "trainer.accumulate_grad_batches."
         )
     if config.objective.get("class_path") != DEFAULT_OBJECTIVE:
         raise TreeparseError(

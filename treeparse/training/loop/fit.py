@@ -14,11 +14,11 @@ from pytorch_lightning.loggers import TensorBoardLogger
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
-from treeparse.batch import pick_device
 from treeparse.progress import Console
 from treeparse.training.loop.progress import Announcement, RunBar
 from treeparse.training.loop.table import EpochTable
 from treeparse.training.loop.training import Training
+from treeparse.training.settings.trainer import DISPLAY, new_trainer
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_directory import RunDirectory, RunState, save_checkpoint
 
@@ -39,6 +39,15 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
         ):
             if before != now:
                 console.say(f"the run had {before} {what}: another number may change the last bits")
+    trainer = _trainer(training, run, table, console)
+    with _signals():
+        checkpoint = None if state is None else run.state
+        trainer.fit(training.module, datamodule=training.data, ckpt_path=checkpoint, weights_only=True)
+    return table.history
+
+
+def _trainer(training: Training, run: RunDirectory, table: EpochTable, console: Console) -> pl.Trainer:
+    """Return the Trainer that the settings describe, with what every run has."""
     last = ModelCheckpoint(
         run.checkpoints,
         run.state.stem,
@@ -46,19 +55,16 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
         save_on_train_epoch_end=True,
         enable_version_counter=False,
     )
-    bars = [RunBar(training.work)] if console.shows_bars else []
-    trainer = pl.Trainer(
-        **training.trainer_options,
-        callbacks=[Announcement(training.work, console), table, *bars, last],
-        plugins=[WholeFiles()],
-        logger=TensorBoardLogger(run.path, name="", version="tensorboard"),
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    with _signals():
-        checkpoint = None if state is None else run.state
-        trainer.fit(training.module, datamodule=training.data, ckpt_path=checkpoint, weights_only=True)
-    return table.history
+    arguments = {"logger": None, **DISPLAY, **training.trainer_options}
+    bars = [RunBar(training.work)] if console.shows_bars and not arguments["enable_progress_bar"] else []
+    own = {"callbacks": [Announcement(training.work, console), table, *bars, last], "plugins": [WholeFiles()]}
+    for name, objects in own.items():
+        given = arguments.get(name) or []
+        arguments[name] = [*objects, *(given if isinstance(given, list) else [given])]
+    if arguments["logger"] is None:
+        arguments["logger"] = TensorBoardLogger(run.path, name="", version="tensorboard")
+    arguments.setdefault("default_root_dir", run.path)
+    return new_trainer(**arguments)
 
 
 class WholeFiles(TorchCheckpointIO):
@@ -87,11 +93,11 @@ def _signals() -> Iterator[None]:
 
 
 @contextmanager
-def repeatable(device: str) -> Iterator[None]:
+def repeatable(device: torch.device) -> Iterator[None]:
     """Use torch's deterministic algorithms on the CPU, where every operation of training has one; restore the flags."""
     settings: Any = torch.utils.deterministic
     flags = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
-    if pick_device(device).type == "cpu":
+    if device.type == "cpu":
         torch.use_deterministic_algorithms(True)
         settings.fill_uninitialized_memory = False  # filling costs time, and nothing reads uninitialised memory
     try:

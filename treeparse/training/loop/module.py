@@ -182,8 +182,8 @@ class ParserModule(pl.LightningModule):
         more = f" and {len(indices) - NAMED_SENTENCES} more" if len(indices) > NAMED_SENTENCES else ""
         return TreeparseError(
             f"Training failed in epoch {step.epoch + 1}, batch {step.number + 1} (sentences {names}{more}): "
-            f"{problem.rstrip('.')}. Try a lower optimization.learning_rate, more warmup_steps or a smaller clip_norm; "
-            "the checkpoint of the last completed epoch is untouched."
+            f"{problem.rstrip('.')}. Try a lower optimization.learning_rate, more warmup_steps or a smaller "
+            "trainer.gradient_clip_val; the checkpoint of the last completed epoch is untouched."
         )
 
     def on_validation_epoch_start(self) -> None:

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import pytorch_lightning as pl
 import torch.distributed as dist
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
-from treeparse.batch import pick_device
 from treeparse.errors import TreeparseError
-from treeparse.training.settings.config import TrainerConfig
+from treeparse.training.settings.trainer import TrainerSettings, new_trainer, on_one_device, trainer_arguments
 
 T = TypeVar("T")
 
@@ -60,35 +58,23 @@ class Processes:
 ALONE = Processes()
 
 
-def join(config: TrainerConfig) -> Processes:
+def join(settings: TrainerSettings) -> Processes:
     """Join the processes of a run; what torchrun or Slurm started can talk from now on.
 
     Raises:
         TreeparseError: several machines, but neither torchrun nor Slurm started the process.
     """
-    if config.processes == 1:
+    if on_one_device(settings):
         return ALONE
-    trainer = pl.Trainer(**device_options(config), logger=False, enable_checkpointing=False)
+    names = "accelerator", "devices", "num_nodes", "strategy"
+    options = {name: value for name, value in trainer_arguments(settings).items() if name in names}
+    trainer = new_trainer(**options, logger=False, enable_checkpointing=False)
     environment: Any = getattr(trainer.strategy, "cluster_environment", None)
     if not isinstance(environment, LightningEnvironment):
         trainer.strategy.setup_environment()
-    elif config.nodes > 1:
+    elif trainer.num_nodes > 1:
         raise TreeparseError(
-            f"trainer.nodes is {config.nodes}, but this process does not know the other machines: start the same "
-            "command on each by torchrun or by Slurm's srun, or set trainer.nodes to 1."
+            f"trainer.num_nodes is {trainer.num_nodes}, but this process does not know the other machines: start the "
+            "same command on each by torchrun or by Slurm's srun, or set trainer.num_nodes to 1."
         )
     return Processes(trainer.global_rank, trainer.world_size)
-
-
-def device_options(config: TrainerConfig) -> dict[str, Any]:
-    """Return the options of Lightning's Trainer that choose the devices and what connects them."""
-    device = pick_device(config.device)
-    if config.processes == 1:
-        return {"accelerator": device.type, "devices": 1 if device.type == "cpu" else [device.index or 0]}
-    return {
-        "accelerator": device.type,
-        "devices": config.devices,
-        "num_nodes": config.nodes,
-        "strategy": config.strategy,
-        "use_distributed_sampler": False,
-    }

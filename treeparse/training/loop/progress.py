@@ -108,9 +108,9 @@ def spoken_time(seconds: float) -> str:
 
 
 @contextmanager
-def without_notices() -> Iterator[None]:
-    """Silence Lightning's notices on hardware and products, and advice that does not apply here."""
-    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
+def without_notices(*, quiet: bool) -> Iterator[None]:
+    """Silence advice of Lightning that does not apply here, and if ``quiet`` all that Lightning logs."""
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric") if quiet]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
         # Lightning advises as many workers as cores; making batches takes no noticeable time beside training.

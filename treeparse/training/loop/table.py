@@ -44,23 +44,27 @@ class EpochTable(pl.Callback):
 
     def _start_record(self) -> None:
         self.words, self.seconds, self.started = 0, 0.0, time.perf_counter()
-        self.epoch_started = self.started
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.epoch_started: float = time.perf_counter()
+        self.batch_started: float = time.perf_counter()
+
+    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.batch_started = time.perf_counter()
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: ShareOfStep, batch_idx: int
     ) -> None:
+        if batch_idx + 1 == trainer.num_training_batches and pl_module.device.type == "cuda":
+            torch.cuda.synchronize(pl_module.device)
+        now = time.perf_counter()
         self.words += batch.num_words * trainer.world_size
-        if batch_idx + 1 == trainer.num_training_batches:
-            if pl_module.device.type == "cuda":
-                torch.cuda.synchronize(pl_module.device)
-            self.seconds += time.perf_counter() - self.epoch_started
+        self.seconds += now - self.batch_started
+        self.batch_started = now
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         assert isinstance(pl_module, ParserModule)
-        if (trainer.current_epoch + 1) % self.training.config.optimization.dev_every:
+        is_tried_out = bool(trainer.fast_dev_run)  # pyright: ignore[reportAttributeAccessIssue]
+        if is_tried_out or (trainer.current_epoch + 1) % self.training.config.optimization.dev_every:
             return
         record = self._record(trainer.current_epoch + 1, trainer.callback_metrics, pl_module.last_rate)
         self.history.append(record)

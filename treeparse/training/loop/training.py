@@ -6,9 +6,10 @@ from typing import Any
 
 from treeparse.data.batches.module import TreebankModule
 from treeparse.training.loop.module import ParserModule
-from treeparse.training.loop.processes import Processes, device_options
+from treeparse.training.loop.processes import Processes
 from treeparse.training.settings.config import ResolvedConfig
 from treeparse.training.settings.resolve import Workload
+from treeparse.training.settings.trainer import trainer_arguments
 
 
 @dataclass(frozen=True)
@@ -24,20 +25,13 @@ class Training:
 
     @property
     def trainer_options(self) -> dict[str, Any]:
-        """The arguments that Lightning's Trainer needs for this run: devices, epochs and precision.
+        """The arguments that Lightning's Trainer needs for this run, with the objects that the settings name.
 
         The batches of an epoch are made when the trainer asks for its loader.
         """
-        trainer = self.config.trainer
-        return {
-            **device_options(trainer),
-            # With 64-true the weights are float64 from the start; Lightning would convert batches, too.
-            "precision": "32-true" if trainer.precision == "64-true" else trainer.precision,
-            "max_epochs": self.work.epochs,
-            "accumulate_grad_batches": trainer.accumulate,
-            "gradient_clip_val": self.config.optimization.clip_norm,
-            "check_val_every_n_epoch": self.config.optimization.dev_every,
-            "limit_val_batches": 1.0 if self.work.dev_words else 0,
-            "num_sanity_val_steps": 0,
-            "reload_dataloaders_every_n_epochs": 1,
-        }
+        arguments = trainer_arguments(self.config.trainer)
+        arguments["max_epochs"] = self.work.epochs
+        arguments["check_val_every_n_epoch"] = self.config.optimization.dev_every
+        if not self.work.dev_words:
+            arguments["limit_val_batches"] = 0
+        return arguments

@@ -11,8 +11,9 @@ import yaml
 
 from treeparse.errors import TreeparseError
 from treeparse.model.config import LinearConfig, ParserConfig
-from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule, Strategy, TrainingPrecision
+from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule
 from treeparse.nn.config import TransformerConfig
+from treeparse.training.settings.trainer import TrainerSettings
 
 Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
 SEEDS = 2**63
@@ -22,10 +23,10 @@ MOST_RATIO = 1000  # of unlabelled words
 LEAST = {
     **dict.fromkeys(("batch_words", "batch_squared", "max_vectors", "unlabelled_max_words"), 1),
     **dict.fromkeys(("epochs", "dev_every", "patience"), 1),
-    **dict.fromkeys(("batch_sentences", "k", "devices", "nodes", "accumulate"), 1),
+    **dict.fromkeys(("batch_sentences", "k"), 1),
     **dict.fromkeys(("workers", "steps", "learning_rate", "eps", "weight_decay", "warmup_steps"), 0),
 }
-ABOVE_0 = ("temperature", "clip_norm", "step_limit", "rate")
+ABOVE_0 = ("temperature", "step_limit", "rate")
 BELOW_1 = ("dev_share", "betas", "average_decay")
 DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
 
@@ -156,7 +157,6 @@ class OptimizationConfig:
         weight_decay: decoupled weight decay; with 0, AdamW is Adam.
         warmup_steps: steps over which the learning rate rises linearly from 0; auto for 3% of all.
         schedule: the learning rate over all epochs after that; linear and cosine end at 0.
-        clip_norm: largest norm of the gradient, null for no limit.
         patience: number of epochs without a better dev LAS after which training stops, null for no such limit; auto for
             a third of all epochs, and at least five evaluations.
         average_decay: decay of an exponential moving average of the weights, which the dev set then evaluates and the
@@ -172,7 +172,6 @@ class OptimizationConfig:
     weight_decay: float = 0.0
     warmup_steps: int | Auto = "auto"
     schedule: Schedule = "linear"
-    clip_norm: float | None = 5.0
     patience: int | Auto | None = "auto"
     average_decay: float | Auto | None = "auto"
 
@@ -211,54 +210,8 @@ class LinearLearningConfig:
         _check_numbers("learning", self)
 
 
-@dataclass(frozen=True)
-class TrainerConfig:
-    """The devices and their precision.
-
-    A step of training takes accumulate batches on each of the devices of each of the nodes. Its loss and its gradient
-    are means over all their words, as if they were one batch.
-
-    Attributes:
-        device: auto (a GPU if there is one), cpu, cuda, cuda:1.
-        precision: 32-true, 64-true, or bf16-mixed (encoder and scorer in bfloat16; sums over trees are always float64);
-            auto for bf16-mixed if the device has instructions for it.
-        devices: number of devices of a machine that train together, each with a process of its own: GPUs, or on a CPU
-            processes. The bounds of data (batch_words, batch_squared) are those of a batch, on one device.
-        nodes: number of machines that train together; torchrun or Slurm starts the processes, and all machines see the
-            folder of the run.
-        strategy: ddp_find_unused_parameters_true, or ddp, which is a little faster and for models whose every weight
-            takes part in every batch.
-        accumulate: batches that each device takes one after the other in a step.
-    """
-
-    device: str = "auto"
-    precision: TrainingPrecision | Auto = "auto"
-    devices: int = 1
-    nodes: int = 1
-    strategy: Strategy = "ddp_find_unused_parameters_true"
-    accumulate: int = 1
-
-    def __post_init__(self) -> None:
-        _check_numbers("trainer", self)
-        if self.processes > 1 and ":" in self.device:
-            raise TreeparseError(
-                f"trainer.device {self.device} is a single device, but trainer.devices is {self.devices} and "
-                f"trainer.nodes {self.nodes}: name the kind of device alone, {self.device.split(':')[0]}."
-            )
-
-    @property
-    def processes(self) -> int:
-        """The number of devices of all machines, each of which has a process."""
-        return self.devices * self.nodes
-
-    @property
-    def batches_per_step(self) -> int:
-        """The number of batches of all devices in a step."""
-        return self.processes * self.accumulate
-
-
 # The sections that may hold ``auto``.
-SECTIONS: Mapping[str, type] = {"data": DataConfig, "optimization": OptimizationConfig, "trainer": TrainerConfig}
+SECTIONS: Mapping[str, type] = {"data": DataConfig, "optimization": OptimizationConfig}
 
 
 @dataclass(frozen=True)
@@ -275,7 +228,9 @@ class TrainConfig:
         objective: the loss: the ``class_path`` of a subclass of `Objective`, with its ``init_args``.
         optimization: the optimiser, the learning rate and the length of training of a neural model.
         learning: how a linear model learns.
-        trainer: the device and its precision.
+        trainer: arguments of Lightning's Trainer. A step of training takes accumulate_grad_batches batches on each
+            device; its loss and its gradient are means over all their words, as if they were one batch. precision null
+            is bf16-mixed if the device has instructions for it.
     """
 
     data: DataConfig
@@ -285,7 +240,7 @@ class TrainConfig:
     model: ParserConfig = field(default_factory=ParserConfig)
     objective: Mapping[str, Any] = field(default_factory=lambda: {"class_path": DEFAULT_OBJECTIVE})
     optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
-    trainer: TrainerConfig = field(default_factory=TrainerConfig)
+    trainer: TrainerSettings = field(default_factory=dict)
     learning: LinearLearningConfig = field(default_factory=LinearLearningConfig)
 
     @property
@@ -323,11 +278,11 @@ class TrainConfig:
 
 
 class ResolvedSection:
-    """A base of dataclasses that refuses ``auto`` for anything but the device, because a run may resume on another."""
+    """A base of dataclasses that refuses ``auto``."""
 
     def __post_init__(self) -> None:
         super().__post_init__()  # pyright: ignore[reportAttributeAccessIssue]
-        if unresolved := [name for name, value in vars(self).items() if value == "auto" and name != "device"]:
+        if unresolved := [name for name, value in vars(self).items() if value == "auto"]:
             raise TreeparseError(f"Resolved settings must hold no 'auto', got it for {', '.join(unresolved)}.")
 
 
@@ -351,16 +306,8 @@ class ResolvedOptimization(ResolvedSection, OptimizationConfig):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResolvedTrainer(ResolvedSection, TrainerConfig):
-    """`TrainerConfig` without ``auto`` for the precision."""
-
-    precision: TrainingPrecision = field()
-
-
-@dataclass(frozen=True, kw_only=True)
 class ResolvedConfig(TrainConfig):
-    """`TrainConfig` without ``auto``: `resolve_settings` makes it, and the files of a run hold it."""
+    """`TrainConfig` without ``auto`` and with a precision: `resolve_settings` makes it, the files of a run hold it."""
 
     data: ResolvedData = field()
     optimization: ResolvedOptimization = field()
-    trainer: ResolvedTrainer = field()

@@ -31,6 +31,7 @@ from treeparse.training.settings.arguments import (
 )
 from treeparse.training.settings.components import COMPONENTS, Names, are_shipped, chosen_components, list_settings
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
+from treeparse.training.settings.trainer import add_trainer_arguments, trainer_settings
 from treeparse.user_code import import_code
 
 OTHER_ENCODERS = f"""
@@ -83,7 +84,7 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
             model=ParserConfig(**{**model, **{each.name: each.config(model[each.name]) for each in COMPONENTS}}),
             objective=parsed.objective.as_dict(),
             optimization=values.optimization,
-            trainer=values.trainer,
+            trainer=trainer_settings(parsed.trainer),
             learning=values.learning,
         )
     scorer = config.model.scorer
@@ -168,8 +169,8 @@ def _build_parser(names: Names) -> ArgumentParser:
     parser.add_class_arguments(ParserConfig, "model", skip={each.name for each in COMPONENTS}, instantiate=False)
     for component, kind in zip(COMPONENTS, names, strict=True):
         component.add_arguments(parser, kind)
-    for name in ("optimization", "trainer"):
-        parser.add_class_arguments(SECTIONS[name], name)
+    parser.add_class_arguments(SECTIONS["optimization"], "optimization")
+    add_trainer_arguments(parser)
     parser.add_class_arguments(LinearLearningConfig, "learning")
     _add_objective(parser)
     return parser

@@ -5,10 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from treeparse.batch import pick_device
 from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
 from treeparse.data.batches.steps import steps_of
-from treeparse.names import TrainingPrecision
 from treeparse.nn.precision import has_bfloat16
 from treeparse.sentence import Sentence
 from treeparse.training.settings.config import (
@@ -18,10 +16,9 @@ from treeparse.training.settings.config import (
     ResolvedConfig,
     ResolvedData,
     ResolvedOptimization,
-    ResolvedTrainer,
     TrainConfig,
-    TrainerConfig,
 )
+from treeparse.training.settings.trainer import TrainerSettings, training_device
 
 EPOCHS, STEPS = 14, 3500  # at least, where a config sets neither
 LEAST_BATCH, MOST_BATCH = 200, 1000  # words
@@ -70,26 +67,42 @@ class Workload:
 
 
 def resolve_settings(
-    config: TrainConfig, facts: TreebankFacts, earlier: Mapping[str, Any] | None = None
+    config: TrainConfig, facts: TreebankFacts, earlier: Mapping[str, Any] | None = None, *, processes: int = 1
 ) -> ResolvedConfig:
     """Replace every ``auto`` by a value, and the epochs by the number that the steps need.
+
+    ``trainer.max_epochs`` and ``trainer.check_val_every_n_epoch`` win over the settings of optimization.
 
     Args:
         config: the settings of the user.
         facts: facts about the run's sentences.
         earlier: the resolved settings of the run to resume, as plain data; their values replace ``auto`` first.
+        processes: number of processes that train together.
     """
     if earlier is not None:
         config = _with_earlier_values(config, earlier)
     data = ResolvedData(**{**vars(config.data), "batch_words": resolve_batch_words(config.data, facts.lengths)})
     has_dev = data.dev is not None or data.dev_share > 0
-    steps_per_epoch = steps_of(len(_first_epoch(data, config.seed, facts)), config.trainer.batches_per_step)
+    steps_per_epoch = steps_of(len(_first_epoch(data, config.seed, facts)), batches_per_step(config.trainer, processes))
+    optimization = with_trainers_epochs(config)
     sections = {
         "data": data,
-        "optimization": _resolve_optimization(config.optimization, steps_per_epoch, has_dev),
-        "trainer": ResolvedTrainer(**{**vars(config.trainer), "precision": resolve_precision(config.trainer)}),
+        "optimization": _resolve_optimization(optimization, steps_per_epoch, has_dev),
+        "trainer": {**config.trainer, "precision": resolve_precision(config.trainer)},
     }
     return ResolvedConfig(**{**vars(config), **sections})
+
+
+def with_trainers_epochs(config: TrainConfig) -> OptimizationConfig:
+    """Return the settings of the optimisation, with the epochs that the Trainer's arguments name, if they do."""
+    epochs, every = config.trainer.get("max_epochs"), config.trainer.get("check_val_every_n_epoch")
+    optimization = config.optimization if epochs is None else replace(config.optimization, epochs=epochs, steps="auto")
+    return optimization if every is None else replace(optimization, dev_every=every)
+
+
+def batches_per_step(trainer: TrainerSettings, processes: int) -> int:
+    """Return the number of batches of all devices in a step."""
+    return trainer.get("accumulate_grad_batches", 1) * processes
 
 
 def resolution_remarks(config: TrainConfig, resolved: ResolvedConfig) -> list[str]:
@@ -98,8 +111,14 @@ def resolution_remarks(config: TrainConfig, resolved: ResolvedConfig) -> list[st
     remarks = []
     if chosen := _chosen_values(config, resolved):
         remarks.append(f"chosen for this treebank and machine: {chosen}")
-    if config.optimization.epochs not in ("auto", resolved.optimization.epochs):
-        remarks.append(_epochs_remark(config.optimization, resolved.optimization))
+    optimization = with_trainers_epochs(config)
+    if optimization != config.optimization:
+        remarks.append(
+            f"trainer.max_epochs and trainer.check_val_every_n_epoch win over optimization: "
+            f"{optimization.epochs} epochs, measured every {optimization.dev_every}"
+        )
+    if optimization.epochs not in ("auto", resolved.optimization.epochs):
+        remarks.append(_epochs_remark(optimization, resolved.optimization))
     if warmup > LONG_WARMUP * steps:
         remarks.append(
             f"warning: the learning rate rises over {warmup:,} of {steps:,} steps (optimization.warmup_steps; auto is "
@@ -124,27 +143,30 @@ def _epochs_remark(config: OptimizationConfig, resolved: ResolvedOptimization) -
 
 
 def _chosen_values(config: TrainConfig, resolved: ResolvedConfig) -> str:
-    """List the values of the settings that a config leaves to ``auto``, without the device and the number of steps."""
-    return ", ".join(
+    """List the values of the settings that a config leaves to ``auto``, without the number of steps."""
+    chosen = [
         f"{section}.{name} {getattr(getattr(resolved, section), name)}"
         for section in SECTIONS
         for name, value in vars(getattr(config, section)).items()
-        if value == "auto" and name not in ("device", "steps")
-    )
+        if value == "auto" and name != "steps"
+    ]
+    if config.trainer.get("precision") is None:
+        chosen.append(f"trainer.precision {resolved.trainer['precision']}")
+    return ", ".join(chosen)
 
 
-def workload(config: ResolvedConfig, facts: TreebankFacts) -> Workload:
+def workload(config: ResolvedConfig, facts: TreebankFacts, processes: int = 1) -> Workload:
     """Return the size of a run."""
     epochs, first = config.optimization.epochs, _first_epoch(config.data, config.seed, facts)
     return Workload(
         sentences=len(first.labelled),
         words=sum(facts.lengths[index] for index in first.labelled),
         dev_words=facts.dev_words,
-        steps_per_epoch=steps_of(len(first), config.trainer.batches_per_step),
+        steps_per_epoch=steps_of(len(first), batches_per_step(config.trainer, processes)),
         epochs=epochs,
         evaluations=epochs // config.optimization.dev_every,
         unlabelled_words=sum(len(sentence.words) for sentence in first.unlabelled),
-        processes=config.trainer.processes,
+        processes=processes,
     )
 
 
@@ -161,7 +183,10 @@ def _with_earlier_values(config: TrainConfig, earlier: Mapping[str, Any]) -> Tra
         section, values = getattr(config, name), earlier.get(name, {})
         known = {key: values[key] for key, value in vars(section).items() if value == "auto" and key in values}
         sections[name] = replace(section, **known)
-    return replace(config, **sections)
+    trainer = dict(config.trainer)
+    if trainer.get("precision") is None:
+        trainer["precision"] = earlier.get("trainer", {}).get("precision")
+    return replace(config, **sections, trainer=trainer)
 
 
 def resolve_batch_words(data: DataConfig, lengths: Sequence[int]) -> int:
@@ -175,11 +200,11 @@ def resolve_batch_words(data: DataConfig, lengths: Sequence[int]) -> int:
     return min(max(fitting, LEAST_BATCH), MOST_BATCH)
 
 
-def resolve_precision(trainer: TrainerConfig) -> TrainingPrecision:
-    """Return the precision; ``auto`` is bfloat16 if the device has instructions for it, because else it is slow."""
-    if trainer.precision != "auto":
-        return trainer.precision
-    return "bf16-mixed" if has_bfloat16(pick_device(trainer.device)) else "32-true"
+def resolve_precision(trainer: TrainerSettings) -> Any:
+    """Return the precision; null becomes bfloat16 if the device has instructions for it, because else it is slow."""
+    if trainer.get("precision") is not None:
+        return trainer["precision"]
+    return "bf16-mixed" if has_bfloat16(training_device(trainer)) else "32-true"
 
 
 def _epochs(config: OptimizationConfig, steps_per_epoch: int) -> int:

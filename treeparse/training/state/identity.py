@@ -1,7 +1,6 @@
 """The identity of a run: the settings and digests that its outcome depends on, compared at resumption."""
 
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -12,15 +11,15 @@ from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 from treeparse.training.settings.config import ResolvedConfig
 from treeparse.training.settings.reading import differing_settings
+from treeparse.training.settings.resolve import batches_per_step
+from treeparse.training.settings.trainer import BINDING
 
 # Settings that change no bit of the outcome: a run may resume with other values.
 FREE_SETTINGS = {
     "": ("output",),
     "data": ("train", "dev", "unlabelled", "vectors", "workers", "start_method"),
     "optimization": ("steps",),  # the epochs count
-    "trainer": ("device", "strategy"),
 }
-STEP_SETTINGS = ("devices", "nodes", "accumulate")  # of the trainer; their product is what the outcome depends on
 
 
 def run_identity(
@@ -29,9 +28,10 @@ def run_identity(
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
     mix: TrainingMix = ALL_LABELLED,
+    processes: int = 1,
 ) -> dict[str, Any]:
     """Return what a run's outcome depends on: its settings, and digests of its sentences and vocabularies."""
-    settings = _binding(config.to_dict())
+    settings = _binding(config.to_dict(), processes)
     digests: dict[str, Any] = {"sentences of data.train": _digest(train), "sentences of data.dev": _digest(dev)}
     digests["vocabulary"] = _digest([vocabulary])
     if mix.draw is not None:
@@ -41,7 +41,7 @@ def run_identity(
     return {"settings": settings, "digests": digests}
 
 
-def _binding(settings: dict[str, Any]) -> dict[str, Any]:
+def _binding(settings: dict[str, Any], processes: int) -> dict[str, Any]:
     """Remove the free settings; replace the folder of the cache by whether there is one, and devices by batches."""
     for section, names in FREE_SETTINGS.items():
         for name in names:
@@ -49,7 +49,8 @@ def _binding(settings: dict[str, Any]) -> dict[str, Any]:
     data = settings["data"]  # cached vectors are rounded, whatever the folder
     data["cache"] = bool(data["cache"])
     trainer = settings["trainer"]
-    trainer["batches_per_step"] = math.prod(trainer.pop(name) for name in STEP_SETTINGS)
+    settings["trainer"] = {name: trainer[name] for name in BINDING if name in trainer}
+    settings["trainer"]["batches_per_step"] = batches_per_step(trainer, processes)
     return settings
 
 
