@@ -358,7 +358,7 @@ def test_batches_hold_as_many_subwords_as_the_config_says(
     """With workers, to which the tokenizer must travel."""
     seen: list[Batch] = []
 
-    def stopped(self: ParserModule, share: ShareOfStep, step: int) -> None:
+    def stopped(self: ParserModule, share: ShareOfStep, number: int) -> None:
         seen.append(share.batch)
         raise TreeparseError("That is enough.")
 

@@ -17,6 +17,7 @@ NAMES = [str(page.relative_to(blocks.PAGES)) for page in PAGES]
 every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning", "ignore::UserWarning:pytorch_lightning")
 @every_page
 def test_the_blocks_of_a_page_run_and_print_what_it_shows(page: Path) -> None:
     assert not blocks.run_page(page)

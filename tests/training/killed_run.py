@@ -27,10 +27,10 @@ def in_epoch(epoch: int) -> None:
     """In the third batch of an epoch."""
     take = ParserModule.training_step
 
-    def training_step(self: ParserModule, share: ShareOfStep, step: int) -> Any:
-        if (self.current_epoch, step) == (epoch, 2):
+    def training_step(self: ParserModule, share: ShareOfStep, number: int) -> Any:
+        if (self.current_epoch, number) == (epoch, 2):
             die()
-        return take(self, share, step)
+        return take(self, share, number)
 
     ParserModule.training_step = training_step
 

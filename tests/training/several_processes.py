@@ -23,10 +23,10 @@ def record_losses(losses: list[float], point: str = "-") -> None:
     """Add what this process contributes to the loss of every step, times batches and devices; die at a point."""
     take = ParserModule.training_step
 
-    def training_step(self: ParserModule, share: ShareOfStep, step: int) -> torch.Tensor:
-        if RANK == "1" and f"{self.current_epoch}.{step}" == point:
+    def training_step(self: ParserModule, share: ShareOfStep, number: int) -> torch.Tensor:
+        if RANK == "1" and f"{self.current_epoch}.{number}" == point:
             os.kill(os.getpid(), signal.SIGKILL)
-        loss = take(self, share, step)
+        loss = take(self, share, number)
         losses.extend([0.0] * (self.global_step + 1 - len(losses)))
         losses[self.global_step] += float(loss.detach())
         return loss

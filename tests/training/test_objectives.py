@@ -31,7 +31,7 @@ def with_objective(path: Path, objective: dict[str, object]) -> Path:
     return path
 
 
-def state_of(run: Path) -> dict[str, dict[str, torch.Tensor]]:
+def state_of(run: Path) -> dict[str, torch.Tensor]:
     return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
 
 

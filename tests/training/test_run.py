@@ -259,10 +259,10 @@ def test_signals(
 ) -> None:
     step = ParserModule.training_step
 
-    def interrupted(self: ParserModule, share: ShareOfStep, place: int) -> torch.Tensor:
-        if (self.current_epoch, place) == (1, 2):
+    def interrupted(self: ParserModule, share: ShareOfStep, number: int) -> torch.Tensor:
+        if (self.current_epoch, number) == (1, 2):
             os.kill(os.getpid(), number)
-        return step(self, share, place)
+        return step(self, share, number)
 
     monkeypatch.setattr(ParserModule, "training_step", interrupted)
     handler = signal.getsignal(signal.SIGINT)

@@ -32,7 +32,9 @@ class Counter(pl.Callback):
     def __init__(self, by: int = 1) -> None:
         self.by = by
 
-    def on_train_batch_end(self, *arguments: Any) -> None:
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
         Counter.steps += self.by
 
 
