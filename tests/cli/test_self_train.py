@@ -183,7 +183,7 @@ def test_faults_are_sentences_and_come_before_training(
         (["--data.unlabelled", tmp_path / "empty.txt"], "the file holds no sentence"),
         (["--data.train", tmp_path / "untreed.conllu"], "HEAD"),
         (["--data.train", tmp_path / "untreed.conllu", "--data.partial", "true"], "data.train has none"),
-        (["--model.encoder.tags", "upos"], "text.txt:1: The model reads UPOS"),
+        (["--model.encoder.tags", "[upos]"], "text.txt:1: The model reads UPOS"),
         (["--objective", "Entropy"], "The objective Entropy is not for trees alone"),
         (["--output", tmp_path / "full"], "holds other things than self-training's"),
     ]

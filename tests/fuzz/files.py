@@ -188,7 +188,7 @@ def _treebanks() -> list[bytes]:
 @functools.cache
 def trained_run() -> Path:
     """The folder of a run, whose model reads tags; each process trains it once."""
-    config = load_config(write_tiny_config(Path(_FOLDER.name)), ["--model.encoder.tags", "upos"])
+    config = load_config(write_tiny_config(Path(_FOLDER.name)), ["--model.encoder.tags", "[upos]"])
     return train(config, quiet=True).parent
 
 

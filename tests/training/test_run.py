@@ -253,22 +253,22 @@ def interruptible() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize(("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+@pytest.mark.parametrize(("sent", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
 def test_signals(
-    tiny_config: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, error: type[BaseException]
+    tiny_config: Path, monkeypatch: pytest.MonkeyPatch, sent: signal.Signals, error: type[BaseException]
 ) -> None:
     step = ParserModule.training_step
 
     def interrupted(self: ParserModule, share: ShareOfStep, number: int) -> torch.Tensor:
         if (self.current_epoch, number) == (1, 2):
-            os.kill(os.getpid(), number)
+            os.kill(os.getpid(), sent)
         return step(self, share, number)
 
     monkeypatch.setattr(ParserModule, "training_step", interrupted)
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(error) as caught:
         train(config(tiny_config), quiet=True)
-    assert number == signal.SIGINT or caught.value.code == 143  # pyright: ignore
+    assert sent == signal.SIGINT or caught.value.code == 143  # pyright: ignore
     assert signal.getsignal(signal.SIGINT) is handler
     monkeypatch.undo()
     directory = train(config(tiny_config), resume=True, quiet=True)

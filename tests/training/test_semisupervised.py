@@ -210,7 +210,7 @@ EMPTY = {"unlabelled": "empty.txt"}
         (BOTH, DEV | {"unlabelled_ratio": 0}, r"unlabelled_ratio must be more than 0 .* 0"),
         (BOTH, DEV | {"unlabelled_ratio": 1e9}, "at most 1000"),
         (BOTH, DEV | {"unlabelled_max_words": 0}, "unlabelled_max_words must be at least 1, got 0"),
-        (BOTH, DEV | {"mixing": "apart"}, "together or turns"),
+        (BOTH, DEV | {"mixing": "apart"}, "'together', 'turns'"),
         (BOTH, {}, "Entropy needs unlabelled sentences.* name files"),
         (OF_TREES, {"mixing": "turns"}, r"data\.mixing turns .*data\.unlabelled is null"),
         (OF_TREES, DEV, r"TreeLikelihood learns from trees alone.* data\.unl"),

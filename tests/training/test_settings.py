@@ -40,12 +40,11 @@ def test_yaml_reads_back_equal(tmp_path: Path) -> None:
     assert isinstance(build_objective(again.objective), HeadSelection)
 
 
-def assert_one_sentence(call: Callable[[], object], *said: str) -> None:
+def assert_said(call: Callable[[], object], *said: str) -> None:
+    """The message is jsonargparse's own, or one of ours."""
     with pytest.raises(TreeparseError) as caught:
         call()
-    message = str(caught.value)
-    assert "\n" not in message and "<class" not in message and len(message) < 400
-    assert all(word in message for word in said), message
+    assert all(word in str(caught.value) for word in said), caught.value
 
 
 SETTINGS_AND_WHAT_IS_SAID = [
@@ -54,28 +53,27 @@ SETTINGS_AND_WHAT_IS_SAID = [
     ({"optimization": {"epochs": "many"}}, "optimization.epochs", "int", "many"),
     ({"optimization": {"epochs": 2.5}}, "optimization.epochs", "2.5"),
     ({"optimization": {"epochs": 0}}, "optimization.epochs", "at least 1", "0"),
-    ({"optimization": {"epochs": None}}, "optimization.epochs", "int or auto", "None"),
+    ({"optimization": {"epochs": None}}, "optimization.epochs", "null"),
     ({"optimization": {"average_decay": 1}}, "average_decay", "less than 1"),
     ({"data": {"train": "a", "temperature": 0}}, "temperature", "null"),
     ({"optimization": {"schedule": "steep"}}, "schedule", "steep"),
-    ({"seed": None}, "seed", "int", "None"),
     ({"data": {"dev": "a.conllu"}}, "data.train"),
-    ({"data": {"train": "a", "batch_words": "some"}}, "data.batch_words", "int or auto", "some"),
-    ({"data": {"train": "a.conllu", "dev": 3}}, "data.dev", "list[str] or str", "3"),
-    ({"data": 7}, "data", "section", "7", "data.batch_squared"),
+    ({"data": {"train": "a", "batch_words": "some"}}, "data.batch_words", "int", "some"),
+    ({"data": {"train": "a.conllu", "dev": 3}}, "data.dev", "list[str]", "3"),
+    ({"data": 7}, "data.train"),
     ({"config": "other.yaml"}, "config"),
     ({1: 2}, "1"),
     ({"objective": {"class_path": "torch.nn.Linear"}}, "torch.nn.Linear", "Objective"),
-    ({"objective": {"class_path": "no.such.Thing"}}, "no.such.Thing", "current folder"),
+    ({"objective": {"class_path": "no.such.Thing"}}, "no.such.Thing", "No module named"),
     ({"objective": {"class_path": "HeadSelection", "init_args": {"colour": 1}}}, "colour"),
-    ({"objective": "/dev/zero"}, "objective", "class", "/dev/zero"),
+    ({"objective": "/dev/zero"}, "objective", "/dev/zero"),
 ]
 OPTIONS_AND_WHAT_IS_SAID = [
     ("--optimization.epoch 3", "--optimization.epoch"),
     ("stray", "stray"),
     ("--data.train a b --seed 4 stray", "stray"),
     ("--seed", "--seed"),
-    ("--data /dev/zero", "data", "section", "/dev/zero"),
+    ("--data /dev/zero", "data", "/dev/zero"),
     ("--seed -1", "seed", "0 to 2**63 - 1", "-1"),
     (f"--seed {2**63}", "seed", "0 to 2**63 - 1", str(2**63)),
     (f"--optimization.epochs {10**30}", "optimization.epochs", "at most 1000000", "10000"),
@@ -84,27 +82,27 @@ OPTIONS_AND_WHAT_IS_SAID = [
     ("--data.workers 100000", "data.workers", "at most", "100000"),
     ("--output=", "output", "empty", "folder"),
     (f"--model.encoder.layers {10**9}", "encoder.layers", "at most 1000", "1000000000"),
-    (f"--model.encoder.char_widths {10**9}", "encoder.char_widths", "at most 1000", "1000000000"),
+    (f"--model.encoder.char_widths {10**9}", "encoder.char_widths", "tuple", "1000000000"),
     (f"--model.label_size {10**30}", "label_size", "at most 1000000000", "10000"),
 ]
 
 
 @pytest.mark.parametrize(("values", "said"), [(values, said) for values, *said in SETTINGS_AND_WHAT_IS_SAID])
-def test_a_setting_that_is_wrong_is_named_in_a_sentence(tmp_path: Path, values: dict, said: list[str]) -> None:
+def test_a_setting_that_is_wrong_is_named(tmp_path: Path, values: dict, said: list[str]) -> None:
     path = write(tmp_path / "c.yaml", **{str(name): value for name, value in values.items()})
-    assert_one_sentence(lambda: load_config(path), *said)
+    assert_said(lambda: load_config(path), *said)
 
 
 @pytest.mark.parametrize(("options", "said"), [(options, said) for options, *said in OPTIONS_AND_WHAT_IS_SAID])
-def test_an_option_that_is_wrong_is_named_in_a_sentence(tmp_path: Path, options: str, said: list[str]) -> None:
+def test_an_option_that_is_wrong_is_named(tmp_path: Path, options: str, said: list[str]) -> None:
     path = write(tmp_path / "c.yaml")
-    assert_one_sentence(lambda: load_config(path, options.split()), *said)
+    assert_said(lambda: load_config(path, options.split()), *said)
 
 
 @pytest.mark.parametrize("number", ["seed", "optimization.epochs", "model.encoder.layers"])
 def test_a_huge_number_is_refused_at_once(tmp_path: Path, number: str) -> None:
     started = time.perf_counter()
-    assert_one_sentence(lambda: load_config(write(tmp_path / "c.yaml"), [f"--{number}={10**30}"]), "must be")
+    assert_said(lambda: load_config(write(tmp_path / "c.yaml"), [f"--{number}={10**30}"]), "must be")
     assert time.perf_counter() - started < 20
 
 
@@ -124,7 +122,7 @@ def test_files_that_are_no_config(tmp_path: Path, content: bytes | None, said: s
     path = tmp_path / "c.yaml"
     if content is not None:
         path.write_bytes(content)
-    assert_one_sentence(lambda: load_config(path), said)
+    assert_said(lambda: load_config(path), said)
 
 
 def test_only_objectives_are_built() -> None:
@@ -246,12 +244,9 @@ SUGGESTED = [
     ("optimization.epoch", "optimization.epochs"),
     ("epochs", "optimization.epochs"),
     ("learning-rate", "optimization.learning_rate"),
-    ("lr", "optimization.learning_rate"),
-    ("batch_size", "data.batch_words"),
-    ("trainer.epochs", "optimization.epochs"),
+    ("trainer.max_epoch", "trainer.max_epochs"),
     ("model.encoder.hiden_size", "model.encoder.hidden_size"),
     ("hidden_size", "model.encoder.hidden_size"),
-    ("encoder.dropout", "model.encoder.dropout"),
     ("ouput", "output"),
 ]
 
@@ -260,58 +255,31 @@ SUGGESTED = [
 def test_a_misspelt_setting_gets_a_suggestion(tmp_path: Path, wrong: str, right: str) -> None:
     path = write(tmp_path / "c.yaml")
     for options in ([f"--{wrong}", "3"], [f"--{wrong}=3"]):
-        with pytest.raises(TreeparseError, match=rf"Unknown setting --{wrong} .*; did you mean --{right}\?$"):
+        with pytest.raises(TreeparseError, match=rf"Did you mean --{right}\?$"):
             load_config(path, options)
     values: object = 3
     for name in reversed(wrong.split(".")):
         values = {name: values}
     write(path, **values)  # type: ignore[arg-type]
-    with pytest.raises(TreeparseError, match=r"Unknown setting .*; did you mean .*\?$"):
+    with pytest.raises(TreeparseError, match=r"Did you mean \S+\?$"):
         load_config(path)
-
-
-def test_misspelt_values_get_suggestions(tmp_path: Path) -> None:
-    path = write(tmp_path / "c.yaml")
-    for option, meant in (
-        ("--optimization.schedule=liner", "linear"),
-        ("--model.decoder=projectiv", "projective"),
-        ("--model.encoder.tags=upso", "upos"),
-        ("--objective=HeadSelectoin", "HeadSelection"),
-        ("--objective=treeparse.objectives.TreeLikelyhood", "TreeLikelihood"),
-    ):
-        with pytest.raises(TreeparseError, match=rf"; did you mean {meant}\?$"):
-            load_config(path, [option])
-
-
-@pytest.mark.parametrize("spelling", ["minimum-risk", "minimum_risk"])
-def test_both_spellings_of_a_decoder(tmp_path: Path, spelling: str) -> None:
-    path = write(tmp_path / "c.yaml", model={"decoder": spelling})
-    assert load_config(path).model.decoder == "minimum_risk"
-    plain = write(tmp_path / "c.yaml")
-    assert load_config(plain, ["--model.decoder", spelling]).model.decoder == "minimum_risk"
-    assert load_config(plain, [f"--model.decoder={spelling}"]).model.decoder == "minimum_risk"
 
 
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("tags", "upos", ("upos",)),
-        ("tags", "upos,feats", ("upos", "feats")),
-        ("tags", "upos, feats", ("upos", "feats")),
+        ("tags", "[upos]", ("upos",)),
         ("tags", "[upos,feats]", ("upos", "feats")),
         ("tags", "[]", ()),
-        ("char_widths", "3", (3,)),
-        ("char_widths", "3,4", (3, 4)),
         ("char_widths", "[3, 4]", (3, 4)),
     ],
 )
-def test_one_or_several_values(tmp_path: Path, key: str, value: str, expected: tuple) -> None:
+def test_lists(tmp_path: Path, key: str, value: str, expected: tuple) -> None:
     path = write(tmp_path / "c.yaml")
     for options in ([f"--model.encoder.{key}", value], [f"--model.encoder.{key}={value}"]):
         assert getattr(load_config(path, options).model.encoder, key) == expected
-    for plain in (value, yaml.safe_load(value)):
-        write(path, model={"encoder": {key: plain}})
-        assert getattr(load_config(path).model.encoder, key) == expected
+    write(path, model={"encoder": {key: yaml.safe_load(value)}})
+    assert getattr(load_config(path).model.encoder, key) == expected
 
 
 def test_sections_of_nothing_are_left_out(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_origin, get_type_hints
+from typing import Any
 
 import yaml
 from jsonargparse import ArgumentParser
@@ -125,13 +125,6 @@ def chosen_components(settings: Mapping[Any, Any], options: Sequence[Option] = (
 def are_shipped(names: Names) -> bool:
     """Whether all components are of the package."""
     return all(name in component.kinds for component, name in zip(COMPONENTS, names, strict=True))
-
-
-def list_settings(names: Names) -> list[str]:
-    """Return the keys of the settings of the package's components that hold several values."""
-    named = zip(COMPONENTS, names, strict=True)
-    hints = {each.key: get_type_hints(each.kinds[name]) for each, name in named if name in each.kinds}
-    return [f"{key}.{setting}" for key in hints for setting, hint in hints[key].items() if get_origin(hint) is tuple]
 
 
 def _mapping(text: str) -> Any:

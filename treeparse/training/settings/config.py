@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 import yaml
 
@@ -33,7 +33,10 @@ DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
 
 def _check_numbers(section: str, settings: Any) -> None:
     """Raise for a number in a section of settings that is out of its range; ``auto`` and null are in every range."""
+    hints = get_type_hints(type(settings))
     for name, value in vars(settings).items():
+        if value is None and type(None) not in get_args(hints[name]):
+            raise TreeparseError(f"{section}.{name} must not be null.")
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, int | float) and (rule := _broken_rule(name, number)):
                 raise TreeparseError(f"{section}.{name} must be {rule}, got {number}.")

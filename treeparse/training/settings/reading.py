@@ -1,9 +1,7 @@
-"""Settings of a run, read by jsonargparse from YAML and dotted options; each fault is one sentence."""
+"""Settings of a run, read by jsonargparse from YAML and dotted options."""
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import cache
 from importlib.util import find_spec
@@ -13,23 +11,21 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
-from treeparse import objectives
 from treeparse.data.files import expand_paths
-from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.errors import TreeparseError
 from treeparse.model.config import ENCODERS, LinearConfig, ParserConfig
 from treeparse.model.folder.hub import check_local_model
 from treeparse.nn.config import TransformerConfig, no_adapters
 from treeparse.objectives import Objective
 from treeparse.training.settings.arguments import (
-    Keys,
     Option,
-    file_arguments,
     file_settings,
     option_arguments,
     read_options,
+    suggestion,
     without_replaced_length,
 )
-from treeparse.training.settings.components import COMPONENTS, Names, are_shipped, chosen_components, list_settings
+from treeparse.training.settings.components import COMPONENTS, Names, are_shipped, chosen_components
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
 from treeparse.training.settings.trainer import add_trainer_arguments, trainer_settings
 from treeparse.user_code import import_code
@@ -41,17 +37,6 @@ lists another's.
 A custom encoder or scorer is a subclass of treeparse.model.OwnEncoder or treeparse.model.OwnScorer, named by its class,
 with its settings as init_args: --help-config --model.encoder.class_path mymodule.MyEncoder lists them.
 """
-SEE = ". See treeparse train --help-config."
-_WRONG_TYPE = re.compile(
-    r'Parser key "(?P<key>[^"]*)":\s.*?'
-    r"(Subtypes: \[(?P<union>.*?)\]\n.*Given value: |Expected an? (?P<type>[^\n]*)\. Got value: )(?P<value>.*)",
-    re.DOTALL,
-)
-# What jsonargparse says of a class, too: that no file of settings has its name.
-_NO_PATH = re.compile(r"\s*- Expected a path but \S+ either not accessible or invalid\s*(- )?")
-_NO_CLASS = re.compile(
-    r"(Expected a dot import path string: |module 'treeparse\.objectives' has no attribute ')(?P<name>\w+)"
-)
 
 
 def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run: bool = False) -> TrainConfig:
@@ -68,12 +53,19 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
         TreeparseError: a key is unknown, a value has a wrong type or is missing, or the file is no YAML.
     """
     every = read_options(options)
-    with _faults_as_sentences(path):
+    where = "" if path is None else f" (read with {path})"
+    try:
         names, settings = chosen_components({} if path is None else file_settings(path), every)
-        _check_sections(names, settings, every)
-        settings = settings if of_run else without_replaced_length(settings, every)
-        parser, keys = (_cached_parser if are_shipped(names) else _parser_and_keys)(names)
-        parsed = parser.parse_args(file_arguments(settings, keys) + option_arguments(every, keys))
+    except yaml.YAMLError as error:
+        raise TreeparseError(f"{path} is no config file: {error}") from error
+    _check_sections(names, settings, every)
+    settings = settings if of_run else without_replaced_length(settings, every)
+    parser = (_cached_parser if are_shipped(names) else _build_parser)(names)
+    # As JSON, because its strings are quoted: YAML 1.1 and jsonargparse differ on the type of 1e5.
+    in_file = {key: value for key, value in settings.items() if value is not None}
+    arguments = ["--config", json.dumps(in_file, ensure_ascii=False), *option_arguments(every)]
+    try:
+        parsed = parser.parse_args(arguments)
         values = parser.instantiate(parsed)
         model = values.model.as_dict()
         config = TrainConfig(
@@ -87,6 +79,11 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
             trainer=trainer_settings(parsed.trainer),
             learning=values.learning,
         )
+    except TreeparseError:
+        raise
+    except (ArgumentError, ValueError, TypeError) as error:
+        hint = suggestion(settings, every, parser.get_defaults())
+        raise TreeparseError(f"The settings of the run are not valid{where}: {error}{hint}") from error
     scorer = config.model.scorer
     if isinstance(scorer, LinearConfig) and scorer.attributes is not None:
         import_code(scorer.attributes.rpartition(".")[0])
@@ -122,9 +119,13 @@ def check_inputs(config: TrainConfig) -> None:
 def build_objective(settings: Mapping[str, Any]) -> Objective:
     """Build the objective that ``class_path`` and ``init_args`` name; raise for any other class."""
     parser = _objective_parser()
-    with _faults_as_sentences(None):
+    try:
         # A copy, because jsonargparse changes nested settings in place.
         return parser.instantiate(parser.parse_object({"objective": deepcopy(dict(settings))})).objective
+    except TreeparseError:
+        raise
+    except (ArgumentError, ValueError, TypeError) as error:
+        raise TreeparseError(f"The objective is not valid: {error}") from error
 
 
 def describe_settings(options: Sequence[str] = ()) -> str:
@@ -176,12 +177,7 @@ def _build_parser(names: Names) -> ArgumentParser:
     return parser
 
 
-def _parser_and_keys(names: Names) -> tuple[ArgumentParser, Keys]:
-    parser = _build_parser(names)
-    return parser, Keys(parser.get_defaults(), list_settings(names))
-
-
-_cached_parser = cache(_parser_and_keys)  # for components of the package: building a parser takes longer than reading
+_cached_parser = cache(_build_parser)  # for components of the package: building a parser takes longer than reading
 
 
 @cache
@@ -193,40 +189,3 @@ def _objective_parser() -> ArgumentParser:
 
 def _add_objective(parser: ArgumentParser) -> None:
     parser.add_subclass_arguments(Objective, "objective", default={"class_path": DEFAULT_OBJECTIVE}, help="the loss")
-
-
-@contextmanager
-def _faults_as_sentences(path: str | Path | None) -> Iterator[None]:
-    """Turn the errors of jsonargparse and YAML into one sentence each."""
-    try:
-        yield
-    except TreeparseError:
-        raise
-    except (ArgumentError, ValueError, TypeError, yaml.YAMLError) as error:
-        raise TreeparseError(_sentence(str(error), path)) from error
-
-
-def _sentence(message: str, path: str | Path | None) -> str:
-    """Return one sentence for a message of jsonargparse or YAML, with a suggestion at its end if there is one."""
-    end = SEE
-    message = _NO_PATH.sub(" ", message)
-    if wrong := _WRONG_TYPE.fullmatch(message):
-        names = _type_names(wrong["union"] or wrong["type"])
-        message = f"{wrong['key']} must be {' or '.join(names)}, got {wrong['value']}"
-        end = did_you_mean(wrong["value"], names) or SEE
-    elif missing := _NO_CLASS.search(message):
-        problem = f"there is no class {missing['name']} in treeparse.objectives; a custom class needs its module's name"
-        message = re.sub("Expected a dot import path string: .*", problem, message)
-        end = did_you_mean(missing["name"], objectives.__all__) or SEE
-    elif "No module named" in message:
-        end = ": the module must be in the current folder or be installed" + SEE
-    message = re.sub(r'Parser key "([^"]*)":', r"\1:", message).replace('in "<unicode string>", ', "in ")
-    message = re.sub(r"\s+", " ", message).strip().rstrip(".")
-    where = f" (read with {path})" if path is not None else ""
-    return f"The settings of the run are not valid{where}: {message}{end}"
-
-
-def _type_names(hints: str) -> list[str]:
-    """Return the types of a hint, as jsonargparse writes it, by the names that users write."""
-    names = re.sub(r"<class '([^']*)'>", r"\1", hints).replace("NoneType", "null").replace("typing.", "")
-    return re.sub(r"Literal\[([^]]*)\]", lambda choice: choice[1].replace("'", ""), names).split(", ")
