@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import torch
 from pytorch_lightning import LightningDataModule
 
 from treeparse.batch import Batch
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.loading import Collate, Loader, StepDataset, batch_loader
 from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
-from treeparse.data.batches.steps import Item, StepSampler, WordsOf
+from treeparse.data.batches.steps import Item, ShareOfStep, StepSampler, WordsOf
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence
 
@@ -83,6 +84,10 @@ class TreebankModule(LightningDataModule):
         plan = self._divided(self.dev_sampler)
         plan.epoch = self.sampler.epoch
         return batch_loader(self.dev_data, plan, ahead=self.ahead)
+
+    def transfer_batch_to_device(self, batch: ShareOfStep, device: torch.device, dataloader_idx: int) -> ShareOfStep:
+        """Move the batch alone: Lightning would look for tensors in everything beside it."""
+        return batch._replace(batch=batch.batch.to(device))
 
     def _divided(
         self, sampler: EpochSampler | BucketBatchSampler, words_of: WordsOf | None = None, accumulate: int = 1
