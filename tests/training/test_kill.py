@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.broken_runs import break_off
 from helpers.forked import Forks
 from helpers.trained_runs import Weights, equal, rows, weights
 
@@ -18,6 +19,16 @@ EPOCHS = 3
 def last_weights(run: Path) -> Weights:
     """The weights after the last epoch."""
     return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+
+
+def test_a_moved_run_resumes(
+    tiny_config: Path, trained_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_off(lambda: train(load_config(tiny_config), quiet=True), 1, 2, monkeypatch)
+    moved = (tmp_path / "run").rename(tmp_path / "moved")
+    train(load_config(moved / "config.yaml", ["--output", str(moved)]), resume=True, quiet=True)
+    assert not (tmp_path / "run").exists()
+    assert equal(weights(moved / "model"), weights(trained_config.parent / "run" / "model"))
 
 
 @pytest.mark.parametrize(

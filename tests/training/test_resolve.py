@@ -209,3 +209,13 @@ def test_resolved_settings_cannot_hold_auto() -> None:
                 replace(section, **{name: "auto"})
     with pytest.raises(TypeError):
         ResolvedOptimization(epochs=1)  # pyright: ignore[reportCallIssue]
+
+
+def test_the_trainers_epochs_are_the_most() -> None:
+    given = replace(config(optimization=OptimizationConfig(epochs=5, steps=900)), trainer={"max_epochs": 50})
+    plan = resolved(given, lengths(10_000)).optimization
+    assert (plan.epochs, plan.dev_every) == (50, 2)
+    fewer = resolved(replace(given, trainer={"max_epochs": 33}), lengths(10_000)).optimization
+    assert (fewer.epochs, fewer.dev_every) == (32, 2)
+    seldom = resolved(replace(given, trainer={"max_epochs": 9, "check_val_every_n_epoch": 3}), lengths(10_000))
+    assert (seldom.optimization.epochs, seldom.optimization.dev_every) == (9, 3)

@@ -48,7 +48,7 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
 
 def _trainer(training: Training, run: RunDirectory, table: EpochTable, console: Console) -> pl.Trainer:
     """Return the Trainer that the settings describe, with what every run has."""
-    last = ModelCheckpoint(
+    last = LastCheckpoint(
         run.checkpoints,
         run.state.stem,
         every_n_epochs=training.config.optimization.dev_every,
@@ -65,6 +65,13 @@ def _trainer(training: Training, run: RunDirectory, table: EpochTable, console: 
         arguments["logger"] = TensorBoardLogger(run.path, name="", version="tensorboard")
     arguments.setdefault("default_root_dir", run.path)
     return new_trainer(**arguments)
+
+
+class LastCheckpoint(ModelCheckpoint):
+    """The checkpoint of the last epoch, in a folder that may be moved: its path is no part of it."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in super().state_dict().items() if name != "dirpath"}
 
 
 class WholeFiles(TorchCheckpointIO):

@@ -87,7 +87,7 @@ def resolve_settings(
     optimization = with_trainers_epochs(config)
     sections = {
         "data": data,
-        "optimization": _resolve_optimization(optimization, steps_per_epoch, has_dev),
+        "optimization": _resolve_optimization(optimization, steps_per_epoch, has_dev, config.trainer.get("max_epochs")),
         "trainer": {**config.trainer, "precision": resolve_precision(config.trainer)},
     }
     return ResolvedConfig(**{**vars(config), **sections})
@@ -112,11 +112,9 @@ def resolution_remarks(config: TrainConfig, resolved: ResolvedConfig) -> list[st
     if chosen := _chosen_values(config, resolved):
         remarks.append(f"chosen for this treebank and machine: {chosen}")
     optimization = with_trainers_epochs(config)
-    if optimization != config.optimization:
-        remarks.append(
-            f"trainer.max_epochs and trainer.check_val_every_n_epoch win over optimization: "
-            f"{optimization.epochs} epochs, measured every {optimization.dev_every}"
-        )
+    for name, replaced in (("max_epochs", "epochs"), ("check_val_every_n_epoch", "dev_every")):
+        if config.trainer.get(name) is not None:
+            remarks.append(f"trainer.{name} {config.trainer[name]} wins over optimization.{replaced}")
     if optimization.epochs not in ("auto", resolved.optimization.epochs):
         remarks.append(_epochs_remark(optimization, resolved.optimization))
     if warmup > LONG_WARMUP * steps:
@@ -216,10 +214,13 @@ def _epochs(config: OptimizationConfig, steps_per_epoch: int) -> int:
     return least if steps == "auto" else max(least, -(-steps // steps_per_epoch))
 
 
-def _resolve_optimization(config: OptimizationConfig, steps_per_epoch: int, has_dev: bool) -> ResolvedOptimization:
+def _resolve_optimization(
+    config: OptimizationConfig, steps_per_epoch: int, has_dev: bool, most: int | None
+) -> ResolvedOptimization:
+    """Resolve the length of training, of at most so many epochs, and what follows from it."""
     epochs = _epochs(config, steps_per_epoch)
     every = max(1, round(epochs / EVALUATIONS)) if config.dev_every == "auto" else config.dev_every
-    epochs = -(-epochs // every) * every
+    epochs = -(-epochs // every) * every if most is None else max(most // every, 1) * every
     steps = epochs * steps_per_epoch
     patience, warmup, decay = config.patience, config.warmup_steps, config.average_decay
     if patience == "auto":
