@@ -194,10 +194,14 @@ class ParserModule(pl.LightningModule):
         )
 
     def on_validation_epoch_start(self) -> None:
-        self._numbers.sync()
+        self.check_finite()
 
     def on_train_epoch_end(self) -> None:
-        self._numbers.sync()  # before a checkpoint is written
+        self.check_finite()  # before Lightning writes checkpoints
+
+    def check_finite(self) -> None:
+        """Raise if a loss or a gradient's norm since the last check is not finite; a device sync."""
+        self._numbers.sync()
 
     def validation_step(self, share: ShareOfStep, number: int) -> None:
         gold = share.batch.on_cpu.sentences

@@ -66,6 +66,7 @@ class EpochTable(pl.Callback):
         is_tried_out = bool(trainer.fast_dev_run)  # pyright: ignore[reportAttributeAccessIssue]
         if is_tried_out or (trainer.current_epoch + 1) % self.training.config.optimization.dev_every:
             return
+        pl_module.check_finite()
         record = self._record(trainer.current_epoch + 1, trainer.callback_metrics, pl_module.last_rate)
         self.history.append(record)
         is_best = best_record(self.history) is record
