@@ -47,8 +47,7 @@ def test_a_container_trains_parses_and_lists(folder: Path, tiny_config: Path) ->
         shutil.copy(tiny_config.with_name(name), work)
     done = run_as_nobody(["-W", "error", "-c", PROGRAM], work, {"PYTHONPATH": str(site)})
     assert done.returncode == 0, done.stderr
-    # Matplotlib, where it is installed, is imported by a library of ours.
-    assert all(line.startswith(("treeparse: ", "Matplotlib ")) for line in done.stderr.splitlines()), done.stderr
+    assert "Warning" not in done.stderr and "Error" not in done.stderr, done.stderr
     sentences = (work / "dev.conllu").read_text(encoding="utf-8").count("\n\n")
     assert (work / "parsed.conllu").read_text(encoding="utf-8").count("\n\n") == sentences
     assert (work / "best.conllu").read_text(encoding="utf-8").count("# rank = 1\n") == sentences
