@@ -18,7 +18,7 @@ if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 train = "train --config config.yaml --output run --data.train train.conllu --data.dev dev.conllu"
 for command in (
-    f"{train} --optimization.epochs 1",
+    f"{train} -q --optimization.epochs 1",  # because Lightning logs what it found
     "predict run/model dev.conllu -o parsed.conllu",
     "kbest run/model dev.conllu -k 3 -o best.conllu",
 ):
@@ -47,7 +47,8 @@ def test_a_container_trains_parses_and_lists(folder: Path, tiny_config: Path) ->
         shutil.copy(tiny_config.with_name(name), work)
     done = run_as_nobody(["-W", "error", "-c", PROGRAM], work, {"PYTHONPATH": str(site)})
     assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr and "Error" not in done.stderr, done.stderr
+    # Matplotlib, where it is installed, is imported by a library of ours.
+    assert all(line.startswith(("treeparse: ", "Matplotlib ")) for line in done.stderr.splitlines()), done.stderr
     sentences = (work / "dev.conllu").read_text(encoding="utf-8").count("\n\n")
     assert (work / "parsed.conllu").read_text(encoding="utf-8").count("\n\n") == sentences
     assert (work / "best.conllu").read_text(encoding="utf-8").count("# rank = 1\n") == sentences

@@ -310,7 +310,10 @@ def test_attributes_by_a_function_of_ones_own(own_attributes: None, settings: li
         (["--model.tags.upos=1"], "Linear models predict no tags"),
         (["--objective=MaxMargin"], "is trained by learning.algorithm, not by an objective"),
         (["--learning.algorithm=log_linear", "--model.trees=nonprojective_siblings"], "log_linear needs probabilities"),
-        (["--learning.algorithm=adagrad"], "learning.algorithm"),
+        (
+            ["--learning.algorithm=adagrad"],
+            "learning.algorithm\": Expected a typing.Literal['perceptron', 'mira', 'log_linear']",
+        ),
         (["--learning.k=0"], "learning.k must be at least 1"),
         (["--optimization.epochs=3"], "A linear model is trained by learning, not by optimization"),
         (["--model.scorer.type=biaffine"], "learning trains linear models alone"),

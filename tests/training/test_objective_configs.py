@@ -14,7 +14,7 @@ from treeparse.shipped import shipped_files
 from treeparse.training import load_config, train
 
 ROOT = Path(__file__).parents[2]
-LONGER = {"optimization__steps": 150}
+LONGER = {"optimization__steps": 60}
 SMALL = {
     "model.encoder.word_size": 24,
     "model.encoder.char_filters": 0,

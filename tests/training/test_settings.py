@@ -57,6 +57,7 @@ SETTINGS_AND_WHAT_IS_SAID = [
     ({"optimization": {"average_decay": 1}}, "average_decay", "less than 1"),
     ({"data": {"train": "a", "temperature": 0}}, "temperature", "null"),
     ({"optimization": {"schedule": "steep"}}, "schedule", "steep"),
+    ({"seed": None}, "seed", "None"),
     ({"data": {"dev": "a.conllu"}}, "data.train"),
     ({"data": {"train": "a", "batch_words": "some"}}, "data.batch_words", "int", "some"),
     ({"data": {"train": "a.conllu", "dev": 3}}, "data.dev", "list[str]", "3"),
@@ -82,7 +83,7 @@ OPTIONS_AND_WHAT_IS_SAID = [
     ("--data.workers 100000", "data.workers", "at most", "100000"),
     ("--output=", "output", "empty", "folder"),
     (f"--model.encoder.layers {10**9}", "encoder.layers", "at most 1000", "1000000000"),
-    (f"--model.encoder.char_widths {10**9}", "encoder.char_widths", "tuple", "1000000000"),
+    (f"--model.encoder.char_widths [{10**9}]", "encoder.char_widths", "at most 1000", "1000000000"),
     (f"--model.label_size {10**30}", "label_size", "at most 1000000000", "10000"),
 ]
 

@@ -99,7 +99,7 @@ class TreebankModule(LightningDataModule):
         return StepSampler(sampler, words_of, accumulate=accumulate, **devices, seed=self.seed)
 
     def _words_of(self, item: Item) -> Mapping[str, int]:
-        """Count the words of a sentence that each term of the loss uses; those of labelled sentences once."""
+        """Count the words of a sentence that each term of the loss uses; cache the counts of labelled sentences."""
         if not isinstance(item, int):
             return self.words_of_terms(self.train_data.batch([item]))
         if item not in self._words:

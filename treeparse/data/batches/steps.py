@@ -87,7 +87,9 @@ class StepSampler(SequentialSampler):
             for turn in range(-(-len(step) // self.devices)):
                 number = turn * self.devices + self.device
                 counts = number < len(step)
-                seed = batch_seed(self.seed, self.epoch, start + number, of_dev=self.words_of is None)
+                of_dev = self.words_of is None
+                place = (0, start + number) if of_dev else (start // size, number)
+                seed = batch_seed(self.seed, self.epoch, *place, of_dev=of_dev)
                 yield PlannedShare(step[number if counts else 0], seed, weights, counts)
 
     def _weights(self, step: Sequence[Sequence[Item]]) -> Mapping[str, float] | None:
@@ -106,12 +108,12 @@ class StepSampler(SequentialSampler):
         return steps * self.accumulate + -(-rest // self.devices)
 
 
-def batch_seed(seed: int, epoch: int, number: int, *, of_dev: bool = False) -> int:
-    """Return the seed of torch's generators for the batch of a number in an epoch, 64 bits.
+def batch_seed(seed: int, epoch: int, step: int, number: int, *, of_dev: bool = False) -> int:
+    """Return the seed of torch's generators for a batch, by its step in the epoch and its number in the step, 64 bits.
 
     It does not depend on the device that computes the batch. Batches of the dev set have seeds of their own.
     """
-    return int(np.random.SeedSequence((seed, epoch, number, of_dev)).generate_state(1, np.uint64)[0])
+    return int(np.random.SeedSequence((seed, epoch, step, number, of_dev)).generate_state(1, np.uint64)[0])
 
 
 def steps_of(batches: int, batches_per_step: int) -> int:

@@ -83,12 +83,12 @@ def fit_linear(
     for epoch in range(done + 1, settings.epochs + 1):
         record = _epoch(training, learner, batches, evaluated, epoch, console)
         history.append(record)
-        if best_record(history) is record:
+        is_best = best_record(history) is record
+        if is_best:
             run.write_best(record, evaluated.state_dict())
         save_checkpoint(run.state, _checkpoint(training, learner, history))
         write_csv(run.metrics, history)
-        best = record.dev_las is not None and best_record(history) is record
-        console.say(f"{record}{'   best so far' if best else ''}")
+        console.say(f"{record}{'   best so far' if is_best and record.dev_las is not None else ''}")
         if is_finished(history, epochs=settings.epochs, patience=settings.patience):
             break
     return history

@@ -216,7 +216,7 @@ class ParserModule(pl.LightningModule):
             self.tag_scores.update(gold, system)
 
     def on_validation_epoch_end(self) -> None:
-        """Log the scores of the dev set, by which callbacks choose a model."""
+        """Log the scores of the dev set. Callbacks choose a model by them."""
         scores = self.scores.compute()  # of all devices
         shown = {name: scores[name] for name in ("uas", "las")}
         self.log_dict(shown | (self.tag_scores.compute() if self.parser.tag_names else {}))

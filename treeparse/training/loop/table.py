@@ -44,9 +44,12 @@ class EpochTable(pl.Callback):
 
     def _start_record(self) -> None:
         self.words, self.seconds, self.started = 0, 0.0, time.perf_counter()
+        self.losses: dict[str, float] = {}  # sums over the words of epochs, by the names of means
+        self.weight = 0
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.batch_started: float = time.perf_counter()
+        self.words_before: int = self.words
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.batch_started = time.perf_counter()
@@ -63,11 +66,17 @@ class EpochTable(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         assert isinstance(pl_module, ParserModule)
+        metrics = {name: float(value) for name, value in trainer.callback_metrics.items() if not value.isnan()}
+        weight = max(self.words - self.words_before, 1)  # a device may have no batch that counts
+        self.weight += weight
+        for name, mean in metrics.items():
+            if name == "loss" or name.startswith(TERM):
+                self.losses[name] = self.losses.get(name, 0.0) + mean * weight
         is_tried_out = bool(trainer.fast_dev_run)  # pyright: ignore[reportAttributeAccessIssue]
         if is_tried_out or (trainer.current_epoch + 1) % self.training.config.optimization.dev_every:
             return
         pl_module.check_finite()
-        record = self._record(trainer.current_epoch + 1, trainer.callback_metrics, pl_module.last_rate)
+        record = self._record(trainer.current_epoch + 1, metrics, pl_module.last_rate)
         self.history.append(record)
         is_best = best_record(self.history) is record
         if trainer.is_global_zero:
@@ -78,17 +87,17 @@ class EpochTable(pl.Callback):
         trainer.should_stop = trainer.should_stop or self.is_finished
         self._start_record()
 
-    def _record(self, epoch: int, metrics: Mapping[str, Any], rate: float) -> EpochRecord:
-        values = {name: float(value) for name, value in metrics.items() if not value.isnan()}
+    def _record(self, epoch: int, metrics: Mapping[str, float], rate: float) -> EpochRecord:
+        losses = {name: total / self.weight for name, total in self.losses.items()}
         return EpochRecord(
             epoch=epoch,
-            loss=values["loss"],
+            loss=losses["loss"],
             learning_rate=rate,
-            dev_uas=values.get("uas"),
-            dev_las=values.get("las"),
+            dev_uas=metrics.get("uas"),
+            dev_las=metrics.get("las"),
             words_per_second=self.words / self.seconds,
             seconds=time.perf_counter() - self.started,
-            dev_loss=values.get("dev_loss"),
-            terms={name.removeprefix(TERM): value for name, value in values.items() if name.startswith(TERM)},
-            dev_tags={name: values[name] for name in TAG_SCORES if name in values},
+            dev_loss=metrics.get("dev_loss"),
+            terms={name.removeprefix(TERM): value for name, value in losses.items() if name.startswith(TERM)},
+            dev_tags={name: metrics[name] for name in TAG_SCORES if name in metrics},
         )

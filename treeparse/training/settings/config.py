@@ -252,7 +252,7 @@ class TrainConfig:
         return isinstance(self.model.scorer, LinearConfig)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < SEEDS:
+        if self.seed is None or not 0 <= self.seed < SEEDS:
             raise TreeparseError(f"seed must be from 0 to 2**63 - 1, got {self.seed}.")
         self._check_cache()
         if not self.output.strip():

@@ -62,7 +62,7 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
     settings = settings if of_run else without_replaced_length(settings, every)
     parser = (_cached_parser if are_shipped(names) else _build_parser)(names)
     # As JSON, because its strings are quoted: YAML 1.1 and jsonargparse differ on the type of 1e5.
-    in_file = {key: value for key, value in settings.items() if value is not None}
+    in_file = {key: value for key, value in settings.items() if value is not None or key == "seed"}
     arguments = ["--config", json.dumps(in_file, ensure_ascii=False), *option_arguments(every)]
     try:
         parsed = parser.parse_args(arguments)

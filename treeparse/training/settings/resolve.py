@@ -217,7 +217,7 @@ def _epochs(config: OptimizationConfig, steps_per_epoch: int) -> int:
 def _resolve_optimization(
     config: OptimizationConfig, steps_per_epoch: int, has_dev: bool, most: int | None
 ) -> ResolvedOptimization:
-    """Resolve the length of training, of at most so many epochs, and what follows from it."""
+    """Resolve the length of training, at most ``most`` epochs, and what depends on it."""
     epochs = _epochs(config, steps_per_epoch)
     every = max(1, round(epochs / EVALUATIONS)) if config.dev_every == "auto" else config.dev_every
     epochs = -(-epochs // every) * every if most is None else max(most // every, 1) * every

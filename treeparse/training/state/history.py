@@ -14,16 +14,16 @@ from treeparse.metrics.tags import TAG_SCORES
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """An epoch of training after which the dev set was measured, and that measurement.
+    """One or more epochs of training and the dev set after them.
 
     Attributes:
-        epoch: its number, counted from 1.
-        loss: mean over its words in nats.
+        epoch: the last of these epochs, counted from 1.
+        loss: mean over their words in nats.
         learning_rate: the rate of the last step.
         dev_uas: UAS in [0, 1]; None without a dev set.
         dev_las: LAS in [0, 1]; None without a dev set.
-        words_per_second: speed of training alone, since the record before.
-        seconds: time since the record before, with the dev set.
+        words_per_second: speed of training alone.
+        seconds: time with the dev set.
         dev_loss: nats a word; None without a dev set.
         terms: means of the loss's terms by name, without their weights, if there are several.
         dev_tags: scores of predicted tags in [0, 1], by ``upos`` and so on.
