@@ -21,10 +21,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def settings(folder: Path) -> list[str]:
-    options = {"type": "transformer", "model": folder, "learning_rate_factor": 1.0}
+    options = {"model": folder, "learning_rate_factor": 1.0}
     options |= {"lora_rank": 2, "lora_dropout": 0.2, "lora_targets": "[query,dense]"}
     options |= {"char_filters": 3, "char_widths": "[1,2]", "tags": "[upos]", "hidden_size": 4}
-    return ["--data.batch_words=120", *(f"--model.encoder.{name}={value}" for name, value in options.items())]
+    return [
+        "--data.batch_words=120",
+        "--model.encoder=TransformerConfig",
+        *(f"--model.encoder.{name}={value}" for name, value in options.items()),
+    ]
 
 
 def test_a_run_by_adapters(

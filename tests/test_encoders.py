@@ -1,12 +1,12 @@
-"""Encoders by registry: a kind of another sort than the BiLSTM, and classes of users' own, from config to model."""
+"""Encoders by their settings: one that reads other features than the BiLSTM, and classes of users' own."""
 
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import own_encoder
 import pytest
@@ -16,27 +16,26 @@ from helpers.parsers import parser_encoder
 from helpers.sentences import learnable_sentences
 from torch import Tensor, nn
 
+import treeparse
 from treeparse.batch import Batch
 from treeparse.cli.main import main
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
-from treeparse.model import OwnEncoder, OwnEncoderConfig, Parser, ParserConfig, encoders
-from treeparse.model.config import ENCODERS
-from treeparse.model.encoders import encoder_kind
-from treeparse.model.encoders.kind import EncoderKind
+from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, Encoder, EncoderConfig
+from treeparse.nn.encoder import Learner
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
-from treeparse.training.settings.reading import describe_settings
 
-PACKAGE = Path(encoders.__file__).parents[2]
+PACKAGE = Path(treeparse.__file__).parent
 TRAIN = learnable_sentences(30, seed=1)
-WINDOWS = "own_encoder.Windows"
+WINDOWS = "own_encoder.WindowsConfig"
+LENGTHS = f"{__name__}.LengthConfig"
 
 
 def own(**settings: Any) -> ParserConfig:
-    return ParserConfig(OwnEncoderConfig.of(own_encoder.Windows, **settings), arc_size=8, label_size=8)
+    return ParserConfig(own_encoder.WindowsConfig(**settings), arc_size=8, label_size=8)
 
 
 def written(path: Path, **values: object) -> Path:
@@ -45,26 +44,15 @@ def written(path: Path, **values: object) -> Path:
     return path
 
 
-def test_every_kind_has_its_settings() -> None:
-    assert all(encoder_kind(settings()).settings is settings for settings in ENCODERS.values())
-
-
 def test_only_its_own_files_know_the_bilstm() -> None:
     naming = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if re.search("BiLSTM", path.read_text())}
-    files = ("nn/__init__.py", "nn/config.py", "nn/bilstm.py", "nn/embedding.py")
+    files = ("nn/__init__.py", "nn/bilstm.py")
     over = ("nn/transformer.py",)  # which may have one on top
-    kinds = ("model/config.py", "model/encoders/bilstm.py", "model/encoders/__init__.py")
-    assert naming == {*map(Path, (*files, *over, *kinds))}
+    chosen = ("model/config.py", "model/settings.py", "training/settings/reading.py")  # by default
+    assert naming == {*map(Path, (*files, *over, *chosen))}
 
 
-# A kind that reads no words at all, but their lengths, and has weights that come from elsewhere.
-
-
-@dataclass(frozen=True)
-class LengthConfig(EncoderConfig):
-    type: Literal["length"] = "length"
-    longest: int = 5
-    revision: str = ""
+# An encoder that reads no words at all, but their lengths, and has weights that come from elsewhere.
 
 
 class Lengths(Features):
@@ -93,21 +81,17 @@ class LengthEncoder(Encoder):
 
 
 @dataclass(frozen=True)
-class Length(EncoderKind[LengthConfig]):
-    settings = LengthConfig
+class LengthConfig(EncoderConfig):
+    longest: int = 5
+    revision: str = ""
 
-    @property
-    def name(self) -> str:
-        return self.config.type
+    def start(
+        self, sentences: Sequence[Sentence], vectors: WordVectors | None = None
+    ) -> tuple[Self, Features, Callable[[Learner], None]]:
+        def initialise(module: Learner) -> None:
+            nn.init.constant_(module.get_parameter("table.weight"), 7.0)
 
-    def completed(self, vectors: WordVectors | None) -> Self:
-        return replace(super().completed(vectors), config=replace(self.config, revision="abc"))
-
-    def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Lengths:
-        return Lengths(self.config.longest)
-
-    def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
-        return features.extended(sentences)
+        return replace(self, revision="abc"), Lengths(self.longest), initialise
 
     def restored(self, data: dict[str, Any]) -> Lengths:
         return Lengths(data["longest"])
@@ -116,26 +100,16 @@ class Length(EncoderKind[LengthConfig]):
         assert isinstance(features, Lengths)
         return LengthEncoder(features.longest)
 
-    def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
-        nn.init.constant_(module.get_parameter("table.weight"), 7.0)
-
-    def continuing(self, earlier: LengthConfig) -> LengthConfig:
-        return replace(self.config, revision=earlier.revision)
+    def continuing(self, earlier: "LengthConfig") -> Self:
+        return replace(self, revision=earlier.revision)
 
     def shaping(self) -> Mapping[str, Any]:
-        return {"longest": self.config.longest}
+        return {"longest": self.longest}
 
 
-@pytest.fixture
-def kinds(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, object]:
-    monkeypatch.setitem(ENCODERS, "length", LengthConfig)  # type: ignore[arg-type]
-    monkeypatch.setitem(encoders.KINDS, "length", Length)  # type: ignore[arg-type]
-    return encoders.KINDS
-
-
-@pytest.mark.usefixtures("kinds")
-def test_a_kind_of_another_sort(tmp_path: Path) -> None:
-    config = load_config(written(tmp_path / "c.yaml", model={"encoder": {"type": "length", "longest": 3}}))
+def test_an_encoder_of_another_sort(tmp_path: Path) -> None:
+    encoder = {"class_path": LENGTHS, "init_args": {"longest": 3}}
+    config = load_config(written(tmp_path / "c.yaml", model={"encoder": encoder}))
     assert config.model.encoder == LengthConfig(longest=3)
     parser = Parser.build(config.model, TRAIN)
     assert parser.config.encoder == LengthConfig(longest=3, revision="abc")  # completed by what was built
@@ -148,37 +122,34 @@ def test_a_kind_of_another_sort(tmp_path: Path) -> None:
     assert loaded.parse(TRAIN) == parser.eval().parse(TRAIN)
 
 
-@pytest.mark.usefixtures("kinds")
-def test_a_kind_of_another_sort_trains(tiny_config: Path) -> None:
+def test_an_encoder_of_another_sort_trains(tiny_config: Path) -> None:
     """Over the settings of the file, which are a BiLSTM's: they are left out."""
-    model = train(load_config(tiny_config, ["--model.encoder.type", "length", "--optimization.epochs=1"]), quiet=True)
-    assert json.loads((model / "config.json").read_bytes())["encoder"]["type"] == "length"
-    more = ["--model.encoder.type=length", "--optimization.epochs=1", "--init_from", str(model)]
+    model = train(load_config(tiny_config, ["--model.encoder", LENGTHS, "--optimization.epochs=1"]), quiet=True)
+    assert json.loads((model / "config.json").read_bytes())["encoder"]["class_path"] == LENGTHS
+    more = [f"--model.encoder={LENGTHS}", "--optimization.epochs=1", "--init_from", str(model)]
     again = train(load_config(tiny_config, [*more, "--output", str(model.parent.parent / "more")]), quiet=True)
     assert len(Parser.from_pretrained(again).parse([["a", "bb"]])) == 1
     assert Parser.from_pretrained(again).config.encoder == LengthConfig(revision="abc")
-    with pytest.raises(TreeparseError, match="its encoder is length there and bilstm here"):
+    with pytest.raises(TreeparseError, match="its encoder is LengthConfig there and BiLSTMConfig here"):
         train(load_config(tiny_config, ["--init_from", str(model), "--output", "other"]), quiet=True)
 
 
-@pytest.mark.usefixtures("kinds")
 def test_an_option_names_another_encoder_than_the_file(tmp_path: Path) -> None:
     path = written(tmp_path / "c.yaml", model={"arc_size": 9, "encoder": {"hidden_size": 7, "layers": 3}})
-    for options in (["--model.encoder.type=length"], ["--model.encoder", "{type: length}"]):
+    for options in ([f"--model.encoder={LENGTHS}"], ["--model.encoder", f"{{class_path: {LENGTHS}}}"]):
         model = load_config(path, options).model
         assert (model.encoder, model.arc_size) == (LengthConfig(), 9)
-    kept = load_config(path, ["--model.encoder.type=bilstm", "--model.encoder.layers=2"]).model.encoder
-    assert kept == BiLSTMConfig(hidden_size=7, layers=2)
-    with pytest.raises(TreeparseError, match=r"Did you mean --model.encoder.longest\?"):
-        load_config(path, ["--model.encoder.type=length", "--model.encoder.longst=3"])
+    assert load_config(path, ["--model.encoder.layers=2"]).model.encoder == BiLSTMConfig(hidden_size=7, layers=2)
+    assert load_config(path, ["--model.encoder=BiLSTMConfig"]).model.encoder == BiLSTMConfig()
+    with pytest.raises(TreeparseError, match="longst"):
+        load_config(path, [f"--model.encoder={LENGTHS}", "--model.encoder.longst=3"])
 
 
 def test_there_is_no_such_encoder(tmp_path: Path) -> None:
-    known = r"Unknown encoder 'bilst'\. Encoders: bilstm, transformer, .*class_path.*; did you mean bilstm\?"
-    with pytest.raises(TreeparseError, match=known):
-        load_config(written(tmp_path / "c.yaml"), ["--model.encoder.type", "bilst"])
-    with pytest.raises(TreeparseError, match="Unknown encoder '7'"):
-        load_config(written(tmp_path / "c.yaml", model={"encoder": {"type": 7}}))
+    with pytest.raises(TreeparseError, match="bilst"):
+        load_config(written(tmp_path / "c.yaml"), ["--model.encoder", "bilst"])
+    with pytest.raises(TreeparseError, match=r"model\.encoder"):
+        load_config(written(tmp_path / "c.yaml", model={"encoder": {"class_path": 7}}))
 
 
 # Classes of users' own.
@@ -209,10 +180,8 @@ def test_no_word_of_the_example_sees_padding() -> None:
 
 @pytest.fixture
 def trained(tiny_config: Path) -> Path:
-    options = ["--model.encoder.class_path", WINDOWS, "--model.encoder.init_args.size=16"]
-    assert (
-        main(["train", "--config", str(tiny_config), "-q", *options, "--model.encoder.init_args.min_count", "1"]) == 0
-    )
+    options = ["--model.encoder", WINDOWS, "--model.encoder.size=16"]
+    assert main(["train", "--config", str(tiny_config), "-q", *options, "--model.encoder.min_count", "1"]) == 0
     return tiny_config.parent / "run"
 
 
@@ -222,7 +191,7 @@ def test_a_model_is_loaded_where_its_class_was_imported(
     text, out = tmp_path / "dev.conllu", tmp_path / "parsed.conllu"
     expected = Parser.from_pretrained(trained).parse([["noun1", "verb2"]])
     monkeypatch.delitem(sys.modules, "own_encoder")
-    with pytest.raises(TreeparseError, match=r"config.json, encoder: .*'own_encoder.Windows'.* --import own_encoder"):
+    with pytest.raises(TreeparseError, match=r"config.json: .*'own_encoder.WindowsConfig'.* --import own_encoder"):
         Parser.from_pretrained(trained)
     assert "own_encoder" not in sys.modules
     commands: list[list[str]] = [
@@ -245,134 +214,86 @@ def test_a_model_is_loaded_where_its_class_was_imported(
 def test_a_run_of_ones_own_encoder_goes_on_and_another_starts_from_it(trained: Path, tmp_path: Path) -> None:
     assert yaml.safe_load((trained / "config.yaml").read_text())["model"]["encoder"]["class_path"] == WINDOWS
     assert main(["train", "--resume", str(trained), "-q"]) == 0
-    file, encoder = str(tmp_path / "config.yaml"), ["--model.encoder.class_path", WINDOWS]
+    file, encoder = str(tmp_path / "config.yaml"), ["--model.encoder", WINDOWS]
     more = ["train", "--config", file, "-q", "--output", str(tmp_path / "more"), "--init-from", str(trained), *encoder]
     treebank = tmp_path / "train.conllu"
     treebank.write_text(treebank.read_text().replace("adj1", "zebra"), encoding="utf-8")
-    options = ["--model.encoder.init_args.size=16", "--model.encoder.init_args.min_count=1"]
+    options = ["--model.encoder.size=16", "--model.encoder.min_count=1"]
     assert main([*more, *options, "--optimization.epochs=1"]) == 0
     features = Parser.from_pretrained(tmp_path / "more").indexer.features
     assert isinstance(features, LexicalFeatures) and {"adj1", "zebra"} <= {*features.words.items}
-    with pytest.raises(TreeparseError, match=r"model.encoder.init_args.size is 16 there and 64 here"):
+    with pytest.raises(TreeparseError, match=r"model.encoder.size is 16 there and 64 here"):
         config = load_config(file, [*encoder, "--init_from", str(trained), "--output", str(tmp_path / "other")])
         train(config, quiet=True)
 
 
-def test_the_settings_of_ones_own_encoder(tmp_path: Path) -> None:
+def test_the_settings_of_ones_own_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path / "c.yaml", model={"encoder": {"class_path": WINDOWS, "init_args": {"size": 5}}})
-    assert load_config(path).model.encoder == OwnEncoderConfig.of(own_encoder.Windows, size=5)
-    config = load_config(path, ["--model.encoder.init_args.width=5"])
-    assert config.model.encoder == OwnEncoderConfig.of(own_encoder.Windows, size=5, width=5)
+    assert load_config(path).model.encoder == own_encoder.WindowsConfig(size=5)
+    config = load_config(path, ["--model.encoder.width=5"])
+    assert config.model.encoder == own_encoder.WindowsConfig(size=5, width=5)
     (tmp_path / "again.yaml").write_text(config.to_yaml(), encoding="utf-8")
     assert load_config(tmp_path / "again.yaml") == config
-    text = describe_settings(["--model.encoder.class_path", WINDOWS])
-    assert "--model.encoder.init_args.width " in text and "hidden_size" not in text
+    with pytest.raises(SystemExit):
+        load_config(path, ["--model.encoder.help", WINDOWS])
+    text = capsys.readouterr().out
+    assert "--model.encoder.width " in text and "hidden_size" not in text
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            ["init_args.sise=3"],
-            r"Did you mean --model.encoder.init_args.size\?",
-        ),
-        (["init_args.size=big"], "(?s)model.encoder.init_args.size.*int.*big"),
-        (["init_args.features=3"], "unrecognized arguments: --model.encoder.init_args.features"),
-        (
-            ["class_path=own_encoder.Doors"],
-            "'own_encoder.Doors' must be the name of a subclass of treeparse.model.OwnEncoder",
-        ),
-        (
-            ["class_path=torch.nn.Linear"],
-            "'torch.nn.Linear' must be the name of a subclass of treeparse.model.OwnEncoder",
-        ),
-        (["class_path=no_such.Thing"], "module 'no_such' cannot be imported"),
-        (["class_path=Windows"], "Unknown encoder 'Windows'"),
+        ([".sise=3"], "sise"),
+        ([".size=big"], "(?s)model.encoder.*size.*int.*big"),
+        ([".features=3"], "features"),
+        (["=own_encoder.Doors"], "own_encoder.Doors"),
+        (["=torch.nn.Linear"], "torch.nn.Linear"),
+        (["=no_such.Thing"], "no_such"),
+        (["=own_encoder.Windows"], "own_encoder.Windows"),
     ],
 )
 def test_faults_of_ones_own_encoder_are_named(tmp_path: Path, options: list[str], words: str) -> None:
     path = written(tmp_path / "c.yaml", model={"encoder": {"class_path": WINDOWS}})
     with pytest.raises(TreeparseError, match=words):
-        load_config(path, [f"--model.encoder.{option}" for option in options])
+        load_config(path, [f"--model.encoder{option}" for option in options])
 
 
-class Sizeless(OwnEncoder):
-    def __init__(self, features: LexicalFeatures, sizes: list[int]) -> None:
-        super().__init__()
-
-    def forward(self, batch: Batch) -> Tensor:
-        raise NotImplementedError
-
-
-class Plain(own_encoder.Windows):
-    def __init__(self, features: LexicalFeatures) -> None:
-        super().__init__(features)
-
-
-class Untyped(own_encoder.Windows):
-    def __init__(self, features: LexicalFeatures, size) -> None:  # type: ignore[no-untyped-def]
-        super().__init__(features, size)
-
-
-def test_classes_that_no_model_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Inner(own_encoder.Windows):
+def test_classes_that_no_model_can_have(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Inner(own_encoder.WindowsConfig):
         pass
 
     with pytest.raises(TreeparseError, match=r"Inner must be a class at the top of a module, because"):
-        OwnEncoderConfig.of(Inner)
-    with pytest.raises(TreeparseError, match=r"does not take its settings \(got an unexpected keyword argument 'sise'"):
-        own(sise=3)
-    monkeypatch.setattr(own_encoder, "Sizeless", Sizeless, raising=False)
-    with pytest.raises(TreeparseError, match=r"does not take its settings \(missing a required argument: 'sizes'"):
-        OwnEncoderConfig("own_encoder.Sizeless")
-    with pytest.raises(TreeparseError, match="must be numbers, text, lists or mappings"):
-        OwnEncoderConfig("own_encoder.Sizeless", {"sizes": {1, 2}})
-    config = OwnEncoderConfig("own_encoder.Sizeless", {"sizes": (1, 2)})
-    assert config.init_args == {"sizes": [1, 2]}  # as it is once it was saved
-    with pytest.raises(TreeparseError, match="Sizeless sets no output_size"):
-        Parser.build(ParserConfig(config), TRAIN)
+        Parser.build(ParserConfig(Inner()), TRAIN).save_pretrained(tmp_path / "model")
     with pytest.raises(TreeparseError, match="Windows reads no pretrained vectors"):
         Parser.build(own(), TRAIN, WordVectors(("a",), torch.ones(1, 2)))
 
 
-def test_a_class_without_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_encoder, "Plain", Plain, raising=False)
-    monkeypatch.setattr(Plain, "__module__", "own_encoder")
-    config = load_config(written(tmp_path / "c.yaml"), ["--model.encoder.class_path", "own_encoder.Plain"])
-    (tmp_path / "again.yaml").write_text(config.to_yaml(), encoding="utf-8")
-    assert load_config(tmp_path / "again.yaml") == config
-    assert config.model.encoder == OwnEncoderConfig("own_encoder.Plain", {})
-
-
-def test_a_setting_without_a_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_encoder, "Untyped", Untyped, raising=False)
-    options = ["--model.encoder.class_path", "own_encoder.Untyped"]
-    problem = r"arguments of own_encoder.Untyped must have types, so that they can be settings: .*size"
-    with pytest.raises(TreeparseError, match=problem):
-        load_config(written(tmp_path / "c.yaml"), options)
-    with pytest.raises(TreeparseError, match=problem):
-        describe_settings(options)
-
-
 def test_tags_and_counts_are_settings_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = (
-        "from torch import nn\nfrom treeparse.model import OwnEncoder\n"
-        "class Tagged(OwnEncoder):\n"
-        "    def __init__(self, features, tags: list[str], min_count: int = 2):\n"
+        "from dataclasses import dataclass\nfrom torch import nn\nfrom treeparse.nn import Encoder, EncoderConfig\n"
+        "class Tagged(Encoder):\n"
+        "    def __init__(self, tag, count):\n"
         "        super().__init__()\n"
         "        self.output_size = 4\n"
-        "        self.table = nn.Embedding(features.sizes()[tags[0]], 4)\n"
-        "        self.tag = tags[0]\n"
+        "        self.table = nn.Embedding(count, 4)\n"
+        "        self.tag = tag\n"
         "    def forward(self, batch):\n"
         "        return self.table(batch.features[self.tag])\n"
+        "@dataclass(frozen=True)\n"
+        "class TaggedConfig(EncoderConfig):\n"
+        "    tags: tuple[str, ...] = ()\n"
+        "    min_count: int = 2\n"
+        "    def module(self, features):\n"
+        "        return Tagged(self.tags[0], features.sizes()[self.tags[0]])\n"
     )
     (tmp_path / "tagged_encoder.py").write_text(module, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    path = written(tmp_path / "c.yaml", model={"encoder": {"class_path": "tagged_encoder.Tagged"}})
-    config = load_config(path, ["--model.encoder.init_args.tags", "[upos]"]).model
+    path = written(tmp_path / "c.yaml", model={"encoder": {"class_path": "tagged_encoder.TaggedConfig"}})
+    config = load_config(path, ["--model.encoder.tags", "[upos]"]).model
     sentences = [Sentence(("a",), upos=("X",), heads=(0,), labels=("root",))]
     parser = Parser.build(config, sentences)
-    assert encoder_kind(config.encoder).name == "tagged_encoder.Tagged"
+    assert config.encoder.name == "Tagged"
     with pytest.raises(TreeparseError, match="The model reads UPOS"):
         parser.parse([["a"]])
     assert len(parser.parse(sentences)) == 1

@@ -201,7 +201,7 @@ def settings(tmp_path: Path) -> list[str]:
     dev_file.write_text(text_of(learnable_sentences(12, seed=5)), encoding="utf-8")
     data = [f"--data.train={train_file}", f"--data.dev={dev_file}", f"--output={tmp_path / 'run'}"]
     sizes = ["--model.scorer.bits=14", "--model.scorer.label_bits=10"]
-    return [*data, "--model.scorer.type=linear", "--model.trees=projective", *sizes, "--learning.epochs=4"]
+    return [*data, "--model.scorer=LinearConfig", "--model.trees=projective", *sizes, "--learning.epochs=4"]
 
 
 def test_a_run_trains_and_its_model_is_used_by_every_command(
@@ -306,7 +306,7 @@ def test_attributes_by_a_function_of_ones_own(own_attributes: None, settings: li
         (["--model.scorer.arcs=[h+9.form]"], "offsets are from -5 to"),
         (["--model.scorer.arcs=[distance]"], "must read 1 to 8 attributes"),
         (["--model.scorer.arcs=[h.form, h.form]"], "occurs twice"),
-        (["--model.scorer.bits=0"], "scorer.bits must be from 1 to"),
+        (["--model.scorer.bits=0"], "scorer.bits must be at least 1"),
         (["--model.tags.upos=1"], "Linear models predict no tags"),
         (["--objective=MaxMargin"], "is trained by learning.algorithm, not by an objective"),
         (["--learning.algorithm=log_linear", "--model.trees=nonprojective_siblings"], "log_linear needs probabilities"),
@@ -316,7 +316,7 @@ def test_attributes_by_a_function_of_ones_own(own_attributes: None, settings: li
         ),
         (["--learning.k=0"], "learning.k must be at least 1"),
         (["--optimization.epochs=3"], "A linear model is trained by learning, not by optimization"),
-        (["--model.scorer.type=biaffine"], "learning trains linear models alone"),
+        (["--model.scorer=BiaffineConfig"], "learning trains linear models alone"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(

@@ -44,7 +44,7 @@ def test_the_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     encoder = BiLSTMConfig(word_size=4, char_size=4, char_filters=4, hidden_size=4, layers=1, min_count=1)
     parser = Parser.build(ParserConfig(encoder=encoder, arc_size=4, label_size=4), learnable_sentences(10, seed=1))
     parser.save_pretrained(tmp_path / "model")
-    library, parsing = (block for block in blocks("python") if "OwnEncoder" not in block)
+    library, parsing = (block for block in blocks("python") if "EncoderConfig" not in block)
     exec(library, {})
     exec(parsing.replace("runs/mine", str(tmp_path / "model")), {})
     assert len(capsys.readouterr().out.splitlines()) == 1
@@ -53,11 +53,11 @@ def test_the_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_the_encoder_trains_and_its_model_parses(
     tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [block] = (block for block in blocks("python") if "OwnEncoder" in block)
+    [block] = (block for block in blocks("python") if "EncoderConfig" in block)
     assert len(block.splitlines()) <= 30
     (tmp_path / "mine.py").write_text(block, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    [options] = re.findall(r"`(--model.encoder.class_path .*?)`", README)
+    [options] = re.findall(r"`(--model.encoder mine.*?)`", README)
     config = yaml.safe_load(tiny_config.read_text(encoding="utf-8"))
     del config["model"]["encoder"]
     tiny_config.write_text(yaml.safe_dump(config), encoding="utf-8")

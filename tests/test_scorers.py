@@ -1,10 +1,11 @@
-"""Scorers by registry: a custom scorer is one file, named by its path; without a scorer, a config is biaffine."""
+"""Scorers by their settings: a custom scorer is one file, named by its path; a config that names none is biaffine."""
 
 import json
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,26 +13,27 @@ import torch
 import yaml
 from helpers.parsers import CONFIG, TRAINING, random_parser
 
+import treeparse
 from treeparse.cli.main import main
 from treeparse.errors import TreeparseError
-from treeparse.model import OwnScorerConfig, Parser, ParserConfig, scorers
-from treeparse.model.config import SCORERS
+from treeparse.model import Parser, ParserConfig
 from treeparse.training import load_config, train
-from treeparse.training.settings.reading import describe_settings
 
-PACKAGE = Path(scorers.__file__).parents[2]
+PACKAGE = Path(treeparse.__file__).parent
 CUSTOM = '''
 """Scores of arcs by the distance between two words and of labels by the head, over any encoder."""
+
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-from treeparse.model import OwnScorer, ScorerOutput
+from treeparse.model import EncoderScorer, ScorerConfig, ScorerOutput
 from treeparse.nn import TagScorer
 
 
-class Distances(OwnScorer):
-    def __init__(self, encoder, indexer, size: int = 8, farthest: int = 5):
+class Distances(EncoderScorer):
+    def __init__(self, encoder, indexer, size, farthest):
         super().__init__(encoder)
         self.farthest = farthest
         self.heads, self.dependents = (nn.Linear(encoder.output_size, size) for _ in range(2))
@@ -46,8 +48,17 @@ class Distances(OwnScorer):
         arcs = self.heads(nodes) @ self.dependents(nodes).mT + self.distances(distances).squeeze(-1)
         labels = self.labels(nodes).unsqueeze(2) + self.labels(nodes).unsqueeze(1)
         return ScorerOutput(arcs, labels, self.tags(nodes))
+
+
+@dataclass(frozen=True)
+class DistancesConfig(ScorerConfig):
+    size: int = 8
+    farthest: int = 5
+
+    def module(self, config, indexer):
+        return Distances(config.encoder.module(indexer.features), indexer, self.size, self.farthest)
 '''
-PATH = "my_scorer.Distances"
+PATH = "my_scorer.DistancesConfig"
 
 
 @pytest.fixture
@@ -59,21 +70,17 @@ def custom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("my_scorer", None)
 
 
-def test_every_kind_has_its_settings() -> None:
-    assert {name: kind.settings for name, kind in scorers.KINDS.items()} == SCORERS
-
-
 def test_only_its_own_files_know_the_biaffine_scorer() -> None:
     naming = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if re.search("Biaffine", path.read_text())}
     layers = {"nn/__init__.py", "nn/biaffine.py", "nn/int8.py", "cli/commands/warm.py"}
-    own = {"model/config.py", "model/scorers/__init__.py", "model/scorers/biaffine.py"}
+    own = {"model/config.py", "model/settings.py", "model/scorers/biaffine.py"}
     assert naming == {*map(Path, layers | own | {"model/scorers/biaffine_labels.py"})}
 
 
 def test_a_custom_scorer_trains_and_its_model_parses(
     custom: str, tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--model.scorer.class_path", custom, "--model.scorer.init_args.size=16", "--model.tags.upos=1"]
+    options = ["--model.scorer", custom, "--model.scorer.size=16", "--model.tags.upos=1"]
     run, words = tmp_path / "run", str(tmp_path / "dev.conllu")
     assert main(["train", "--config", str(tiny_config), "-q", *options]) == 0
     saved = json.loads((run / "model" / "config.json").read_bytes())
@@ -86,7 +93,7 @@ def test_a_custom_scorer_trains_and_its_model_parses(
     assert expected[0].labels[expected[0].heads.index(0)] == "root" and expected[0].upos is not None
     sys.modules.pop("my_scorer")
     with pytest.raises(
-        TreeparseError, match=r"config.json, scorer: The module of the scorer 'my_scorer.Distances'.*--import my_sco"
+        TreeparseError, match=r"config.json: the module of 'my_scorer.DistancesConfig'.*--import my_sco"
     ):
         Parser.from_pretrained(run)
     capsys.readouterr()
@@ -95,16 +102,16 @@ def test_a_custom_scorer_trains_and_its_model_parses(
 
 
 def test_a_training_starts_from_a_model_of_the_same_scorer(custom: str, tiny_config: Path, tmp_path: Path) -> None:
-    options = ["--model.scorer.class_path", custom, "--optimization.epochs=1"]
+    options = ["--model.scorer", custom, "--optimization.epochs=1"]
     model = train(load_config(tiny_config, options), quiet=True)
     more = [f"--init_from={model}", "--optimization.epochs=1"]
     again = train(load_config(tiny_config, [*options, *more, f"--output={tmp_path / 'more'}"]), quiet=True)
     assert Parser.from_pretrained(again).config.scorer == Parser.from_pretrained(model).config.scorer
     other = [*more, f"--output={tmp_path / 'other'}"]
-    with pytest.raises(TreeparseError, match=f"its scorer is {custom} there and biaffine here"):
+    with pytest.raises(TreeparseError, match="its scorer is DistancesConfig there and BiaffineConfig here"):
         train(load_config(tiny_config, other), quiet=True)
-    with pytest.raises(TreeparseError, match=r"model.scorer.init_args.farthest is 5 there and 3 here"):
-        train(load_config(tiny_config, [*options, *other, "--model.scorer.init_args.farthest=3"]), quiet=True)
+    with pytest.raises(TreeparseError, match=r"model.scorer.farthest is 5 there and 3 here"):
+        train(load_config(tiny_config, [*options, *other, "--model.scorer.farthest=3"]), quiet=True)
 
 
 def test_the_distribution_of_a_custom_scorer_is_that_of_its_scores(custom: str) -> None:
@@ -125,31 +132,29 @@ def test_the_distribution_of_a_custom_scorer_is_that_of_its_scores(custom: str) 
 
 def custom_config(path: str) -> ParserConfig:
     """The small config with the custom scorer."""
-    __import__(path.rpartition(".")[0])
-    return replace(CONFIG, scorer=OwnScorerConfig(path))
+    module, _, name = path.rpartition(".")
+    return replace(CONFIG, scorer=getattr(import_module(module), name)())
 
 
-@pytest.mark.parametrize("option", ["class_path=my_scorer.Missing", "type=nothing", "class_path=my_scorer.OwnScorer2"])
-def test_a_scorer_that_does_not_exist_is_a_sentence(custom: str, option: str, tiny_config: Path) -> None:
-    expected = (
-        r"Unknown scorer 'nothing'. Scorers: biaffine, linear, or"
-        if "type" in option
-        else "must be the name of a subclass"
-    )
-    with pytest.raises(TreeparseError, match=expected):
-        load_config(tiny_config, [f"--model.scorer.{option}"])
+@pytest.mark.parametrize("name", ["my_scorer.Missing", "Nothing", "my_scorer.Distances"])
+def test_a_scorer_that_does_not_exist_is_a_sentence(custom: str, name: str, tiny_config: Path) -> None:
+    with pytest.raises(TreeparseError, match=name):
+        load_config(tiny_config, [f"--model.scorer={name}"])
 
 
-def test_settings_of_a_custom_scorer_are_listed(custom: str) -> None:
-    assert "--model.scorer.init_args.farthest " in describe_settings(["--model.scorer.class_path", custom])
-    assert "--model.scorer.type " in describe_settings()
+def test_settings_of_a_custom_scorer_are_listed(
+    custom: str, tiny_config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        load_config(tiny_config, ["--model.scorer.help", custom])
+    assert "--model.scorer.farthest " in capsys.readouterr().out
 
 
 def test_a_model_of_an_unknown_scorer_is_refused(tmp_path: Path) -> None:
     random_parser().save_pretrained(tmp_path / "model")
     path = tmp_path / "model" / "config.json"
     config = json.loads(path.read_bytes())
-    assert config["scorer"] == {"type": "biaffine"}
-    path.write_text(json.dumps({**config, "scorer": {"type": "cubic"}}), encoding="utf-8")
-    with pytest.raises(TreeparseError, match=r'scorer, type must be "biaffine" or "linear", got "cubic"'):
+    assert config["scorer"] == {"class_path": "BiaffineConfig", "init_args": {}}
+    path.write_text(json.dumps({**config, "scorer": {"class_path": "CubicConfig"}}), encoding="utf-8")
+    with pytest.raises(TreeparseError, match="CubicConfig"):
         Parser.from_pretrained(tmp_path / "model")

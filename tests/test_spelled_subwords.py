@@ -81,7 +81,7 @@ def test_a_saved_model(folder: Path, tmp_path: Path) -> None:
         loaded.parse([["no", "tags"]])
 
 
-@pytest.mark.parametrize("settings", [{"char_filters": 2}, {"tags": "xpos,feats"}])
+@pytest.mark.parametrize("settings", [{"char_filters": 2}, {"tags": ("xpos", "feats")}])
 def test_one_of_them_alone(folder: Path, settings: dict[str, Any]) -> None:
     sentences = [replace(s, xpos=s.forms, feats=s.forms, allowed=None) for s in TRAIN]
     encoder = TransformerConfig(model=str(folder), **settings)
@@ -114,7 +114,7 @@ def test_features_survive_json_and_pickle_and_grow(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"tags": "pos"}, "encoder.tags must be from upos, xpos and feats, got 'pos'"),
+        ({"tags": ("pos",)}, "encoder.tags must be from upos, xpos and feats, got 'pos'"),
         ({"char_filters": -1}, "encoder.char_filters must be at least 0, got -1"),
         ({"char_filters": 1, "char_widths": ()}, "encoder.char_widths must not be empty"),
         ({"min_count": 0}, "encoder.min_count must be at least 1, got 0"),

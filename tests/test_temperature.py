@@ -267,7 +267,7 @@ def test_the_temperature_of_labels_is_saved(tmp_path: Path) -> None:
     path = tmp_path / "model" / "config.json"
     settings = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**settings, "label_temperature": "warm"}), encoding="utf-8")
-    with pytest.raises(TreeparseError, match='label_temperature must be a finite number or null, got "warm"'):
+    with pytest.raises(TreeparseError, match=r"(?s)label_temperature.*warm"):
         Parser.from_pretrained(tmp_path / "model")
 
 

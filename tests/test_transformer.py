@@ -206,7 +206,7 @@ def saved(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_a_hostile_config_is_a_sentence(saved: Path, tmp_path: Path, change: dict[str, Any], words: str) -> None:
     def apply(config: dict[str, Any]) -> None:
-        config["encoder"]["architecture"] |= change
+        config["encoder"]["init_args"]["architecture"] |= change
 
     with pytest.raises(TreeparseError, match=words):
         Parser.from_pretrained(changed(saved, tmp_path / "model", "config.json", apply))
@@ -287,7 +287,6 @@ def test_a_model_of_the_hub(folders: Folders, tmp_path: Path, monkeypatch: pytes
 def settings(tiny_config: Path, folders: Folders) -> list[str]:
     """Options by which a tiny run fine-tunes the BERT."""
     options = {
-        "type": "transformer",
         "model": folders["bert"],
         "mixed_layers": 2,
         "layer_dropout": 0.3,
@@ -295,7 +294,11 @@ def settings(tiny_config: Path, folders: Folders) -> list[str]:
         "layer_decay": 0.5,
         "unfreeze_at": 0.3,
     }
-    return ["--data.batch_words=120", *(f"--model.encoder.{name}={value}" for name, value in options.items())]
+    return [
+        "--data.batch_words=120",
+        "--model.encoder=TransformerConfig",
+        *(f"--model.encoder.{name}={value}" for name, value in options.items()),
+    ]
 
 
 def test_a_broken_and_resumed_run_ends_as_an_unbroken_one(

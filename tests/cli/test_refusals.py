@@ -19,7 +19,7 @@ REFUSALS = {
     "key": (["train", "--config", "tiny", "--data.trian", "x"], "Did you mean --data.train?"),
     "key in a file": ([*TRAIN[:1], "--config", "wrong.yaml", *TRAIN[3:]], "Did you mean data.train?"),
     "class of an objective": ([*TRAIN, "--objective", "nosuch.MyLoss"], "No module named 'nosuch'"),
-    "class of an encoder": ([*TRAIN, "--model.encoder.class_path", "nosuch.Mine"], "No module named 'nosuch'"),
+    "class of an encoder": ([*TRAIN, "--model.encoder", "nosuch.Mine"], "No module named 'nosuch'"),
     "class of a scorer": (["rerank", "in.conllu", "--scorer", "nosuch.flat"], "No module named 'nosuch'"),
     "device": (["suspects", "model", "in.conllu", "--device", "cdua"], "did you mean cuda?"),
     "device of a run": ([*TRAIN, "--trainer.accelerator", "nosuch"], "There is no device 'nosuch'"),

@@ -9,7 +9,6 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
 from treeparse.batch import Batch
-from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.sentence import Sentence
 
@@ -63,11 +62,11 @@ def roberta_folder(folder: Path, *, limit: int = 64, seed: int = 0, **sizes: Any
 
 def encoder_and_batch(folder: Path, sentences: Sequence[Sentence], **settings: Any) -> tuple[TransformerEncoder, Batch]:
     """An encoder with the folder's weights, ready to parse, and a batch of the sentences for it."""
-    kind = Transformer(TransformerConfig(model=str(folder), **settings)).completed(None)
-    features = kind.features([], None)
+    config, features, initialise = TransformerConfig(model=str(folder), **settings).start([])
     torch.manual_seed(1)
-    encoder = kind.module(features)
-    kind.initialise(encoder, None)
+    encoder = config.module(features)
+    with torch.no_grad():
+        initialise(encoder)
     lengths = torch.tensor([len(sentence) for sentence in sentences])
     return encoder.eval(), Batch(lengths, torch.arange(len(lengths)), features(sentences))
 

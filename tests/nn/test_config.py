@@ -13,7 +13,7 @@ from treeparse.nn import BiLSTMConfig
         ({"char_widths": (3, 0)}, "encoder.char_widths must be at least 1, got 0"),
         ({"char_widths": ()}, "encoder.char_widths must not be empty"),
         ({"dropout": 1.0}, "encoder.dropout must be from 0 to less than 1, got 1.0"),
-        ({"tags": "upso"}, "encoder.tags .* got 'upso'; did you mean upos"),
+        ({"tags": ("upso",)}, "encoder.tags .* got 'upso'; did you mean upos"),
         ({"tags": ("upos", "xpos", "upos")}, "encoder.tags .* got upos, xpos, upos"),
     ],
 )
@@ -26,8 +26,6 @@ def test_no_characters_need_no_width() -> None:
     assert BiLSTMConfig(char_filters=0, char_widths=()).char_widths == ()
 
 
-def test_one_value_in_the_place_of_several() -> None:
-    scalar: Any = {"char_widths": 3, "tags": "upos, feats"}
-    assert BiLSTMConfig(**scalar) == BiLSTMConfig(char_widths=(3,), tags=("upos", "feats"))
+def test_lists_become_tuples() -> None:
     lists: Any = {"char_widths": [3, 4], "tags": ["xpos"]}
     assert BiLSTMConfig(**lists) == BiLSTMConfig(char_widths=(3, 4), tags=("xpos",))

@@ -19,7 +19,15 @@ def make(**settings: object) -> LexicalEmbedding:
     torch.manual_seed(4)
     plain = {"word_size": 6, "tag_size": 3, "char_size": 2, "char_filters": 4, "char_widths": (3, 2)}
     config = BiLSTMConfig(**(plain | settings))  # type: ignore[arg-type]
-    embedding = LexicalEmbedding(config, SIZES, unknown=1, specials=3).eval()
+    embedding = LexicalEmbedding(
+        config,
+        SIZES,
+        word_size=config.word_size,
+        vector_size=config.vector_size,
+        word_dropout=config.word_dropout,
+        unknown=1,
+        specials=3,
+    ).eval()
     if embedding.vectors is not None:
         torch.nn.init.normal_(embedding.vectors.weight)
     return embedding

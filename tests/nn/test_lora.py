@@ -105,11 +105,11 @@ def test_adapters_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
         return str(caught.value)
 
     assert "encoder.lora_targets must name layers of the model, such as query and value, got query" in refused(
-        lora_rank=2, lora_targets="query"
+        lora_rank=2, lora_targets=("query",)
     )
     assert "encoder.frozen does not go with adapters (encoder.lora_rank is 2)" in refused(lora_rank=2, frozen=True)
     assert "leave out encoder.unfreeze_at" in refused(lora_rank=2, unfreeze_at=0.2)
     assert "encoder.lora_alpha must be more than 0 and at most 1,000,000,000, got 0.0" in refused(lora_alpha=0.0)
-    assert "got an empty one" in refused(lora_targets="c_attn,")
+    assert "got an empty one" in refused(lora_targets=("c_attn", ""))
     monkeypatch.setitem(sys.modules, "peft", None)
     assert "pip install treeparse[lora]" in refused(lora_rank=2)

@@ -12,10 +12,9 @@ from transformers import AutoModel, BertConfig, GPT2Config
 from treeparse.batch import Batch
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.errors import TreeparseError
-from treeparse.model.encoders.pretrained import Pretrained
-from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import architecture_of, build_transformer, layer_depths, most_subwords
+from treeparse.nn.pretrained import Pretrained
 from treeparse.nn.transformer import LayerMix, pooling_weights
 from treeparse.sentence import Sentence
 
@@ -94,8 +93,7 @@ def test_windows_change_nothing_where_no_subword_sees_another(folder: Path) -> N
     for name, parameter in whole.transformer.named_parameters():
         if "attention.output.dense" in name or "position" in name:
             nn.init.zeros_(parameter)
-    kind = Transformer(TransformerConfig(model=str(folder)))
-    features = kind.completed(None).features([], None)
+    _, features, _ = TransformerConfig(model=str(folder)).start([])
     assert isinstance(features, SubwordFeatures)
     sentences = [Sentence(("the", "nounverb", "a", "b,", "c.", "noun", "verbs", "x")), SENTENCES[0]]
     lengths = torch.tensor([8, 3])

@@ -53,9 +53,9 @@ def test_scores_are_the_same_once_loaded(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"colour": "blue"}, "missing or unknown: colour"),
-        ({"reranker": "oracle"}, 'reranker must be "global", got "oracle"'),
-        ({"base_weight": "high"}, 'base_weight must be a finite number, got "high"'),
+        ({"colour": "blue"}, "colour"),
+        ({"reranker": "oracle"}, "(?s)reranker.*oracle"),
+        ({"base_weight": "high"}, "(?s)base_weight.*high"),
         ({"model": {"bits": 9}}, "do not fit its config"),
         ({"model": {"bits": -1}}, "bits"),
     ],
@@ -76,5 +76,5 @@ def test_folders_of_something_else(tmp_path: Path) -> None:
     with pytest.raises(TreeparseError, match="is the folder of a parser, not of a reranker"):
         Reranker.from_pretrained(tmp_path / "parser")
     random_reranker().save_pretrained(tmp_path / "reranker")
-    with pytest.raises(TreeparseError, match="missing or unknown"):
+    with pytest.raises(TreeparseError, match="is not accepted"):
         Parser.from_pretrained(tmp_path / "reranker")

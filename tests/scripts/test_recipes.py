@@ -71,7 +71,7 @@ def test_the_objective_trains_by_its_class_path(tiny_config: Path, capsys: pytes
 
 def test_the_encoder_trains_by_its_class_path_and_parses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = str(tmp_path / "run")
-    encoder = ["--model.encoder.class_path", "own_encoder.Windows", "--model.encoder.init_args.width", "5"]
+    encoder = ["--model.encoder", "own_encoder.WindowsConfig", "--model.encoder.width", "5"]
     assert cli(["train", "--config", "demo", "--output", run, *encoder, "--optimization.epochs=3"]) == 0
     (las,) = re.findall(r"best dev UAS .*LAS ([0-9.]+)%", capsys.readouterr().out)
     assert float(las) > 50

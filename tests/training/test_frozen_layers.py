@@ -157,10 +157,13 @@ def test_only_what_is_missing_is_computed_and_said_before(
 
 @pytest.mark.parametrize(
     ("encoder", "problem"),
-    [(["type=transformer", "model=x"], "model.encoder.frozen is false"), (["type=bilstm"], "model.encoder is no tr")],
+    [
+        (["=TransformerConfig", ".model=x"], "model.encoder.frozen is false"),
+        (["=BiLSTMConfig"], "model.encoder is no tr"),
+    ],
 )
 def test_a_cache_is_for_frozen_transformers(tiny_config: Path, encoder: list[str], problem: str) -> None:
-    options = [f"--model.encoder.{setting}" for setting in encoder]
+    options = [f"--model.encoder{setting}" for setting in encoder]
     with pytest.raises(TreeparseError, match=rf"data\.cache needs a frozen transformer, but {problem}"):
         load_config(tiny_config, [*options, "--data.cache", "somewhere"])
 
@@ -171,8 +174,9 @@ def test_a_cache_is_for_frozen_transformers(tiny_config: Path, encoder: list[str
 @pytest.fixture
 def run(tiny_config: Path, folder: Path, tmp_path: Path) -> Callable[..., Path]:
     """A tiny run of one epoch over the frozen BERT, into the folder of that name; its model's folder."""
-    settings = {"type": "transformer", "model": folder, "frozen": True, "mixed_layers": 2, "hidden_size": 8}
-    options = [f"--model.encoder.{name}={value}" for name, value in settings.items()]
+    settings = {"model": folder, "frozen": True, "mixed_layers": 2, "hidden_size": 8}
+    options = ["--model.encoder=TransformerConfig"]
+    options += [f"--model.encoder.{name}={value}" for name, value in settings.items()]
     options += ["--data.batch_words=200", "--optimization.epochs=1", "--optimization.learning_rate=0.003"]
 
     def train_into(name: str, *more: str, resume: bool = False) -> Path:

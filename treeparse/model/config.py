@@ -1,18 +1,27 @@
 """`ParserConfig`: the settings that define a parser's architecture and its distribution."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Literal
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Self
 
+from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.words import Features
+from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.linear import templates
+from treeparse.linear.attributes import AttributeHashes
+from treeparse.model.scorers.biaffine import BiaffineScorer
+from treeparse.model.scorers.linear import LinearScorer
+from treeparse.model.scorers.scorer import Scorer
 from treeparse.names import Decoder, TreeKind, decoder_named
-from treeparse.nn.config import BiLSTMConfig, EncoderConfig, TransformerConfig, check_counts, check_rates
+from treeparse.nn import BiLSTMConfig, EncoderConfig
+from treeparse.nn.config import ReaderConfig, check_counts, check_rates
+from treeparse.nn.encoder import Learner
+from treeparse.sentence import Sentence
+from treeparse.trees.tree_kinds import part_kinds
 
-# The settings of the package's encoders, by their ``type``.
-ENCODERS: Mapping[str, type[EncoderConfig]] = {"bilstm": BiLSTMConfig, "transformer": TransformerConfig}
-DEFAULT_ENCODER = "bilstm"
 # The decoders that search among trees that score arcs alone, by the trees that score more.
 OTHER_TREES: Mapping[TreeKind, tuple[Decoder, ...]] = {
     "siblings": ("nonprojective",),
@@ -26,8 +35,32 @@ TEMPERATURES = (1e-3, 1e3)  # lowest and highest
 
 
 @dataclass(frozen=True)
-class ScorerConfig:
-    """The base of every scorer's settings. They name the scorer by ``type`` or by the path of a class."""
+class ScorerConfig(ABC):
+    """The settings of a scorer; a subclass for each scorer, a frozen dataclass at the top of a module.
+
+    A config names the class by ``model.scorer.class_path``, and its fields by ``init_args``.
+    """
+
+    @abstractmethod
+    def module(self, config: "ParserConfig", indexer: Indexer) -> Scorer:
+        """Return the scorer with random weights.
+
+        Args:
+            config: the settings of the parser; ``config.encoder.module(indexer.features)`` is its encoder.
+            indexer: has the labels, the tags to predict and the features of the batches.
+        """
+
+    def reader(self, config: "ParserConfig") -> ReaderConfig:
+        """Return the settings of the part that reads sentences: the encoder, for a scorer that has one."""
+        return config.encoder
+
+    def description(self, config: "ParserConfig") -> str:
+        """The parts of the parser, for a model card: "an encoder (BiLSTM) under biaffine scores"."""
+        return f"an encoder ({config.encoder.name}) under the scores of {type(self).__name__}"
+
+    def shaping(self, config: "ParserConfig") -> Mapping[str, Any]:
+        """Return the settings that decide the shapes or the meaning of the scorer's weights, by their keys."""
+        return {f"scorer.{name}": value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -35,12 +68,28 @@ class BiaffineConfig(ScorerConfig):
     """Biaffine scores of arcs and labels (Dozat and Manning 2017), and trilinear scores of parts of three words.
 
     The parser's ``arc_size``, ``label_size`` and ``part_size`` are the sizes of the vectors.
-
-    Attributes:
-        type: names this kind of scorer.
     """
 
-    type: Literal["biaffine"] = "biaffine"
+    def module(self, config: "ParserConfig", indexer: Indexer) -> BiaffineScorer:
+        return BiaffineScorer(
+            config.encoder.module(indexer.features),
+            labels=len(indexer.labels),
+            root_label=indexer.root_label,
+            arc_size=config.arc_size,
+            label_size=config.label_size,
+            dropout=config.dropout,
+            tags={column: len(tags) for column, tags in indexer.tags.items()},
+            parts=config.part_names,
+            part_size=config.part_size,
+        )
+
+    def description(self, config: "ParserConfig") -> str:
+        kinds = " and trilinear" if config.part_names else ""
+        return f"an encoder ({config.encoder.name}) under biaffine{kinds} scores"
+
+    def shaping(self, config: "ParserConfig") -> Mapping[str, Any]:
+        names = ("arc_size", "label_size", *(["part_size"] if config.part_names else []))
+        return {name: getattr(config, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -53,7 +102,6 @@ class LinearConfig(ScorerConfig):
     xpos, feats, and feats.Case, feats.Number, ... The direction of the arc is in every feature.
 
     Attributes:
-        type: names this kind of scorer.
         arcs: the feature templates of arcs.
         siblings: the templates of pairs of siblings, for trees that score them.
         grandparents: the templates of heads of heads, for trees that score them.
@@ -64,7 +112,6 @@ class LinearConfig(ScorerConfig):
         label_bits: the weights of each label are 2 to this power.
     """
 
-    type: Literal["linear"] = "linear"
     arcs: tuple[str, ...] = templates.ARCS
     siblings: tuple[str, ...] = templates.SIBLINGS
     grandparents: tuple[str, ...] = templates.GRANDPARENTS
@@ -74,9 +121,7 @@ class LinearConfig(ScorerConfig):
     label_bits: int = 16
 
     def __post_init__(self) -> None:
-        for name in ("bits", "label_bits"):
-            if not 1 <= getattr(self, name) <= MOST_BITS:
-                raise TreeparseError(f"scorer.{name} must be from 1 to {MOST_BITS}, got {getattr(self, name)}.")
+        check_counts(self, "bits", "label_bits", most=MOST_BITS, section="scorer.")
         for kind in ROLES:
             self.read(kind)
 
@@ -87,10 +132,56 @@ class LinearConfig(ScorerConfig):
         except TreeparseError as error:
             raise TreeparseError(f"scorer.{kind}: {error}") from error
 
+    def templates_of(self, config: "ParserConfig") -> dict[str, tuple[templates.Template, ...]]:
+        """Return the feature templates of the kinds of part that the trees have, and of labels."""
+        return {kind: self.read(kind) for kind in ("arcs", *config.part_names, "labels")}
 
-# The settings of the package's scorers, by their ``type``.
-SCORERS: Mapping[str, type[ScorerConfig]] = {"biaffine": BiaffineConfig, "linear": LinearConfig}
-DEFAULT_SCORER = "biaffine"
+    def reader(self, config: "ParserConfig") -> ReaderConfig:
+        read = (template for kind in self.templates_of(config).values() for template in kind)
+        return LinearReader(templates.attributes_of(read), self.attributes)
+
+    def module(self, config: "ParserConfig", indexer: Indexer) -> LinearScorer:
+        read = self.templates_of(config)
+        return LinearScorer(
+            read,
+            templates.attributes_of(template for kind in read.values() for template in kind),
+            kinds=config.part_names,
+            bits=self.bits,
+            label_bits=self.label_bits,
+            labels=len(indexer.labels),
+            root_label=indexer.root_label,
+        )
+
+    def description(self, config: "ParserConfig") -> str:
+        return f"linear scores by {sum(map(len, self.templates_of(config).values()))} feature templates"
+
+    def shaping(self, config: "ParserConfig") -> Mapping[str, Any]:
+        names = ("bits", "label_bits", "attributes", *self.templates_of(config))
+        return {f"scorer.{name}": getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class LinearReader(ReaderConfig):
+    """What linear models read: attributes of words, of which some may come from a ``function``; no vocabularies."""
+
+    attributes: tuple[str, ...]
+    function: str | None
+
+    def start(
+        self, sentences: Sequence[Sentence], vectors: WordVectors | None = None
+    ) -> tuple[Self, Features, Callable[[Learner], None]]:
+        """Start from training sentences, with weights of 0."""
+        if vectors is not None:
+            raise TreeparseError("Linear models read no pretrained vectors: leave out data.vectors.")
+        return self, AttributeHashes(self.attributes, self.function), lambda module: None
+
+    def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
+        return features
+
+    def restored(self, data: dict[str, Any]) -> Features:
+        if tuple(data["attributes"]) != self.attributes:
+            raise TreeparseError("The attributes of the vocabulary are not those that the feature templates read.")
+        return AttributeHashes(self.attributes, self.function)
 
 
 @dataclass(frozen=True)
@@ -153,7 +244,7 @@ class ParserConfig:
         scorer: the scorer's settings; their class names the scorer.
     """
 
-    encoder: EncoderConfig = field(default_factory=ENCODERS[DEFAULT_ENCODER])
+    encoder: EncoderConfig = field(default_factory=BiLSTMConfig)
     arc_size: int = 400
     label_size: int = 64
     dropout: float = 0.33
@@ -175,6 +266,8 @@ class ParserConfig:
             _check_temperature("label_temperature", self.label_temperature)
         self._check_pruning()
         object.__setattr__(self, "decoder", decoder_named(self.decoder))
+        if isinstance(self.scorer, LinearConfig) and self.tags.columns():
+            raise TreeparseError("Linear models predict no tags: set the weights of model.tags to 0.")
         if self.decoder in OTHER_TREES.get(self.trees, ()):
             raise TreeparseError(
                 f"The decoder {self.decoder} searches among trees that score arcs alone, but trees {self.trees} score "
@@ -194,6 +287,25 @@ class ParserConfig:
                 "prune_below needs scores of arcs that are log weights, and the linear scorer may learn others: "
                 "set it to 0."
             )
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The names of the kinds of part of the trees besides arcs."""
+        return tuple(kind.name for kind in part_kinds(self.trees))
+
+    @property
+    def reader(self) -> ReaderConfig:
+        """The settings of the part that reads sentences: the encoder, or a scorer without one."""
+        return self.scorer.reader(self)
+
+    def with_reader(self, reader: ReaderConfig) -> Self:
+        """Return the settings with others of the part that reads sentences; only encoders have any."""
+        return replace(self, encoder=reader) if isinstance(reader, EncoderConfig) else self
+
+    def shaping(self) -> dict[str, Any]:
+        """Return the settings that decide the shapes or the meaning of weights, by their keys."""
+        encoder = self.encoder.shaping() if self.reader is self.encoder else {}
+        return {**self.scorer.shaping(self), **{f"encoder.{name}": value for name, value in encoder.items()}}
 
     @property
     def label_power(self) -> float:

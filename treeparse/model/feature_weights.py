@@ -56,7 +56,7 @@ class _Explained:
     def __init__(self, parser: Parser, sentence: Sentence) -> None:
         scorer, features = parser.scorer, parser.indexer.features
         if not isinstance(scorer, LinearScorer) or not isinstance(features, AttributeHashes):
-            raise TreeparseError("Only a linear model (model.scorer.type linear) has weights of features.")
+            raise TreeparseError("Only a linear model (model.scorer LinearConfig) has weights of features.")
         batch = parser.indexer.collate([sentence])
         self.scorer, self.size, self.lengths = scorer, len(sentence) + 1, batch.lengths
         self.nodes, self.values = nodes_of(batch), features.values(sentence)

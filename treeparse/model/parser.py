@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,12 +18,12 @@ from treeparse.errors import TreeparseError
 from treeparse.model.config import ParserConfig
 from treeparse.model.folder.files import CONFIG, model_folder
 from treeparse.model.folder.hub import local_folder, push
-from treeparse.model.folder.storage import from_plain, load_weights, read_model, restoring, rewrite_config, write_model
+from treeparse.model.folder.storage import load_weights, read_model, restoring, rewrite_config, write_model
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import ChosenTree
 from treeparse.model.pruning import known_arcs, likely_arcs
-from treeparse.model.scorers import scorer_kind
 from treeparse.model.scorers.scorer import PartScores, Scorer, ScorerOutput
+from treeparse.model.settings import plain_settings, read_settings
 from treeparse.model.tagging import Tagging, TagNames, words_of_tag_terms
 from treeparse.names import Precision, precision_named
 from treeparse.nn.int8 import Int8Copy
@@ -50,11 +49,10 @@ class Parser(nn.Module, AnyParser):
                 f"The config has weights of the tags {', '.join(config.tags.columns()) or 'none'}, but there are "
                 f"vocabularies of {', '.join(indexer.tags) or 'none'}."
             )
-        kind = scorer_kind(config)
         self.config, self.indexer = config, indexer
         self.precision: Precision = "32"
         self.raw_text: RawTextCheck = RawTextCheck(self.known_words(), self.multiword_tokens())
-        self.scorer: Scorer = kind.module(indexer)
+        self.scorer: Scorer = config.scorer.module(config, indexer)
         self._in_int8 = Int8Copy(self.scorer)
 
     @classmethod
@@ -74,11 +72,10 @@ class Parser(nn.Module, AnyParser):
         Raises:
             TreeparseError: if ``config`` has another ``vector_size``, or if the encoder reads no vectors.
         """
-        kind = scorer_kind(config).completed(vectors)
-        features = kind.features([*sentences, *unlabelled], vectors)
-        indexer = Indexer.build(sentences, features, config.tags.columns())
-        parser = cls(kind.config, indexer)
-        kind.initialise(parser.scorer, vectors)
+        reader, features, initialise = config.reader.start([*sentences, *unlabelled], vectors)
+        parser = cls(config.with_reader(reader), Indexer.build(sentences, features, config.tags.columns()))
+        with torch.no_grad():
+            initialise(getattr(parser.scorer, "encoder", parser.scorer))
         return parser
 
     @classmethod
@@ -97,9 +94,9 @@ class Parser(nn.Module, AnyParser):
         """
         directory = model_folder(local_folder(directory, revision))
         config, vocabulary, weights = read_model(directory)
-        settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
+        settings = read_settings(ParserConfig, config, f"{directory}/{CONFIG}")
         with restoring("parser", directory):
-            parser = cls(settings, Indexer.from_json(vocabulary, scorer_kind(settings).restored))
+            parser = cls(settings, Indexer.from_json(vocabulary, settings.reader.restored))
         load_weights(parser, weights, str(directory), mapped=mapped)
         return parser.eval()
 
@@ -115,7 +112,7 @@ class Parser(nn.Module, AnyParser):
         rewrite_config(directory, self._saved_config())
 
     def _saved_config(self) -> dict[str, Any]:
-        return asdict(scorer_kind(self.config).merged())
+        return plain_settings(self.config.with_reader(self.config.reader.merged()))
 
     def base_weights(self) -> dict[str, Tensor]:
         """The weights without adapters, by the names of a parser without adapters; they are not copied."""

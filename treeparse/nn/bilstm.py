@@ -1,23 +1,109 @@
-"""The bidirectional LSTM encoder."""
+"""The bidirectional LSTM encoder, over words, characters, tags and pretrained vectors."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from treeparse.batch import Batch
+from treeparse.data.features.words import UNKNOWN, Features, LexicalFeatures
+from treeparse.data.vectors.files import WordVectors
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
-from .config import BiLSTMConfig
+from .config import MOST_LAYERS, LexicalConfig, check_counts, check_rates
 from .dropout import SharedDropout
 from .embedding import LexicalEmbedding
-from .encoder import Encoder
+from .encoder import Encoder, Learner
 from .int8 import Int8Products
 from .packed import FloatProducts, Packing, Products, can_pack, through_packed_layers
 
 # Pad sentences to a multiple of this many nodes, because torch compiles the CPU's LSTM kernel for every shape.
 STEP = 4
+# Settings on which no weight depends: a run may change them when it starts from a model.
+FREE = {
+    "min_count",
+    "vector_size",  # the pretrained vectors are always those of the model
+    "word_dropout",
+    "embedding_dropout",
+    "dropout",
+    "recurrent_dropout",
+}
+
+
+@dataclass(frozen=True)
+class BiLSTMConfig(LexicalConfig):
+    """A BiLSTM over word, character and tag embeddings (Dozat and Manning 2017).
+
+    Attributes:
+        min_count: words and characters that training data has fewer times are unknown.
+        word_size: size of the word embeddings.
+        vector_size: size of the pretrained vectors, 0 for none; set from the vectors file.
+        char_size: size of the character embeddings.
+        char_filters: filters of each convolution over characters, 0 for no characters.
+        char_widths: the number of characters that each convolution spans.
+        tags: the columns (upos, xpos, feats) that the model reads; the input of parsing must have them.
+        tag_size: size of each tag embedding.
+        hidden_size: size of the LSTM in each direction.
+        layers: number of LSTM layers.
+        word_dropout: share of words that training replaces by the unknown word.
+        embedding_dropout: dropout of the embeddings, shared by the words of a sentence.
+        dropout: dropout after every LSTM layer, shared by the words of a sentence.
+        recurrent_dropout: dropout of the LSTMs' recurrent weights, one mask a batch (Merity et al. 2018, §2).
+    """
+
+    word_size: int = 100
+    vector_size: int = 0
+    hidden_size: int = 256
+    layers: int = 2
+    word_dropout: float = 0.2
+    embedding_dropout: float = 0.33
+    dropout: float = 0.33
+    recurrent_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, "word_size", "hidden_size")
+        check_counts(self, "vector_size", least=0)
+        check_counts(self, "layers", most=MOST_LAYERS)
+        check_rates(self, "word_dropout", "embedding_dropout", "dropout", "recurrent_dropout")
+
+    def start(
+        self, sentences: Sequence[Sentence], vectors: WordVectors | None = None
+    ) -> tuple[Self, Features, Callable[[Learner], None]]:
+        """Start from training sentences; the vectors set ``vector_size``, and their table is a pretrained weight."""
+        size = 0 if vectors is None else vectors.size
+        if self.vector_size not in (0, size):
+            rule = (
+                "0, because there are no pretrained vectors"
+                if vectors is None
+                else f"0 or {size}, because the pretrained vectors have size {size}"
+            )
+            raise TreeparseError(
+                f"encoder.vector_size must be {rule}, got {self.vector_size}: leave it out; the vectors set it."
+            )
+        vocabulary = None if vectors is None else vectors.vocabulary()
+        features = LexicalFeatures.build(sentences, min_count=self.min_count, tags=self.tags, vectors=vocabulary)
+
+        def initialise(module: Learner) -> None:
+            if vectors is not None:
+                module.get_parameter("embedding.vectors.weight").copy_(vectors.embedding())
+
+        return replace(self, vector_size=size), features, initialise
+
+    def module(self, features: Features) -> "BiLSTMEncoder":
+        assert isinstance(features, LexicalFeatures)
+        words = features.words
+        return BiLSTMEncoder(self, features.sizes(), unknown=words.special(UNKNOWN), specials=len(words.specials))
+
+    def continuing(self, earlier: Self) -> Self:
+        return replace(self, vector_size=earlier.vector_size)
+
+    def shaping(self) -> Mapping[str, Any]:
+        return self._shaping(FREE)
 
 
 class BiLSTMLayer(nn.Module):
@@ -67,7 +153,15 @@ class BiLSTMEncoder(Encoder):
 
     def __init__(self, config: BiLSTMConfig, sizes: Mapping[str, int], *, unknown: int, specials: int) -> None:
         super().__init__()
-        self.embedding: LexicalEmbedding = LexicalEmbedding(config, sizes, unknown=unknown, specials=specials)
+        self.embedding: LexicalEmbedding = LexicalEmbedding(
+            config,
+            sizes,
+            word_size=config.word_size,
+            vector_size=config.vector_size,
+            word_dropout=config.word_dropout,
+            unknown=unknown,
+            specials=specials,
+        )
         self.embedding_dropout: SharedDropout = SharedDropout(config.embedding_dropout)
         self.dropout: SharedDropout = SharedDropout(config.dropout)
         self.output_size: int = 2 * config.hidden_size

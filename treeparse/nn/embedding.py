@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .characters import CharacterEncoder
-from .config import BiLSTMConfig, SpellingAndTags
+from .config import LexicalConfig
 from .dropout import WordDropout
 
 
@@ -17,20 +17,30 @@ class LexicalEmbedding(nn.Module):
     of ids that are no word's.
     """
 
-    def __init__(self, config: BiLSTMConfig, sizes: Mapping[str, int], *, unknown: int, specials: int) -> None:
+    def __init__(
+        self,
+        config: LexicalConfig,
+        sizes: Mapping[str, int],
+        *,
+        word_size: int,
+        vector_size: int,
+        word_dropout: float,
+        unknown: int,
+        specials: int,
+    ) -> None:
         super().__init__()
-        self.word_dropout: WordDropout = WordDropout(config.word_dropout, unknown=unknown, specials=specials)
-        self.words: nn.Embedding = _table(sizes["words"], config.word_size)
+        self.word_dropout: WordDropout = WordDropout(word_dropout, unknown=unknown, specials=specials)
+        self.words: nn.Embedding = _table(sizes["words"], word_size)
         self.vectors: nn.Embedding | None = None
-        if config.vector_size:
+        if vector_size:
             # Frozen zeros, which draw nothing from the generator: the caller sets these weights.
-            self.vectors = nn.Embedding.from_pretrained(torch.zeros(sizes["vectors"], config.vector_size))
-            self.project: nn.Linear = nn.Linear(config.vector_size, config.word_size, bias=False)
+            self.vectors = nn.Embedding.from_pretrained(torch.zeros(sizes["vectors"], vector_size))
+            self.project: nn.Linear = nn.Linear(vector_size, word_size, bias=False)
             # The vectors' values have deviation 1. This initialisation gives projected vectors a length of about 1.
-            nn.init.normal_(self.project.weight, std=(config.vector_size * config.word_size) ** -0.5)
+            nn.init.normal_(self.project.weight, std=(vector_size * word_size) ** -0.5)
         self.tags: nn.ModuleDict = tag_tables(config, sizes)
         self.characters: CharacterEncoder | None = character_encoder(config, sizes)
-        self.output_size: int = config.word_size + spelling_and_tags_size(config)
+        self.output_size: int = word_size + spelling_and_tags_size(config)
 
     def forward(self, features: Mapping[str, Tensor]) -> Tensor:
         """Return the vectors (B, n+1, output_size) of all nodes."""
@@ -55,12 +65,12 @@ class LexicalEmbedding(nn.Module):
         return self(of_nodes | {"characters": features["characters"]}), rows
 
 
-def tag_tables(config: SpellingAndTags, sizes: Mapping[str, int]) -> nn.ModuleDict:
+def tag_tables(config: LexicalConfig, sizes: Mapping[str, int]) -> nn.ModuleDict:
     """Return an embedding for each column of tags that the model reads."""
     return nn.ModuleDict({name: _table(sizes[name], config.tag_size, silent=2) for name in config.tags})
 
 
-def character_encoder(config: SpellingAndTags, sizes: Mapping[str, int]) -> CharacterEncoder | None:
+def character_encoder(config: LexicalConfig, sizes: Mapping[str, int]) -> CharacterEncoder | None:
     """Return the encoder of words' characters, or None if the model reads no characters."""
     if not config.char_filters:
         return None
@@ -69,7 +79,7 @@ def character_encoder(config: SpellingAndTags, sizes: Mapping[str, int]) -> Char
     )
 
 
-def spelling_and_tags_size(config: SpellingAndTags) -> int:
+def spelling_and_tags_size(config: LexicalConfig) -> int:
     """Return the sum of the sizes of the vectors of `spelling_and_tags`."""
     return config.char_filters * len(config.char_widths) + config.tag_size * len(config.tags)
 

@@ -1,23 +1,17 @@
 """Build models of the library transformers from plain data."""
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
-from transformers import (
-    CONFIG_MAPPING,
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    MODEL_FOR_MASKED_LM_MAPPING,
-    MODEL_MAPPING,
-    AutoConfig,
-    AutoModel,
-)
-from transformers.utils import logging
 
 from treeparse.errors import TreeparseError, did_you_mean
+
+from .config import LARGEST, MOST_LAYERS
 
 # Settings of a model that do not concern its architecture.
 UNUSED = {
@@ -34,8 +28,18 @@ UNUSED = {
     "transformers_version",
     "use_cache",
 }
+# Settings by which an architecture could load foreign code or other kinds of weights.
+REFUSED = re.compile(r"auto_map|.*_implementation.*|quantization_config|use_kernels|kernel_config|_.*")
+COUNTED = re.compile(r"(num|n)_.*(layer|expert|block|group|head).*|.*layers|.*depth.*")  # counts of modules to build
 DEFAULT_LIMIT = 512  # subwords, for a model without a limit
 UNLIMITED = 10**6
+
+
+def library() -> Any:
+    """The library transformers, which takes seconds to load and which parsers without a transformer do not need."""
+    import transformers
+
+    return transformers
 
 
 def architecture_of(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,22 +62,23 @@ def build_transformer(architecture: Mapping[str, Any]) -> nn.Module:
     config = config_of(architecture)
     config.use_cache = False  # the cache serves text generation only
     with quiet(), library_faults(_invalid_architecture("does not build a model")):
-        return AutoModel.from_config(config, **model_arguments(config)).float()
+        return library().AutoModel.from_config(config, **model_arguments(config)).float()
 
 
 def config_of(architecture: Mapping[str, Any]) -> Any:
     """Return the library's config object of an architecture; raise ``TreeparseError`` for an invalid one."""
-    settings = dict(architecture)
+    transformers, settings = library(), dict(architecture)
     name = settings.pop("model_type", None)
-    if not isinstance(name, str) or name not in CONFIG_MAPPING:
-        known = "" if not isinstance(name, str) else did_you_mean(name, CONFIG_MAPPING.keys())
+    if not isinstance(name, str) or name not in transformers.CONFIG_MAPPING:
+        known = "" if not isinstance(name, str) else did_you_mean(name, transformers.CONFIG_MAPPING.keys())
         raise TreeparseError(f"its model_type must be one that the library transformers has, got {name!r:.100}{known}")
     with quiet(), library_faults(_invalid_architecture("has invalid settings")):
-        _check_types(settings, CONFIG_MAPPING[name]().to_dict())
-        config = AutoConfig.for_model(name, **settings)
-    of_text = any(type(config) in models for models in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING))
+        _check_types(settings, transformers.CONFIG_MAPPING[name]().to_dict())
+        config = transformers.AutoConfig.for_model(name, **settings)
+    tasks = transformers.MODEL_FOR_MASKED_LM_MAPPING, transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+    of_text = any(type(config) in models for models in tasks)
     sizes = all(type(getattr(config, size, None)) is int for size in ("hidden_size", "vocab_size", "num_hidden_layers"))
-    if not of_text or not sizes or config.is_encoder_decoder or type(config) not in MODEL_MAPPING:
+    if not of_text or not sizes or config.is_encoder_decoder or type(config) not in transformers.MODEL_MAPPING:
         raise TreeparseError(f"models of type {name} do not encode text alone: use a type such as bert or xlm-roberta")
     return config
 
@@ -93,7 +98,7 @@ def _check_types(settings: Mapping[str, Any], defaults: Mapping[str, Any]) -> No
 
 def model_arguments(config: Any) -> dict[str, Any]:
     """Return the arguments that build a model of this config without a pooler, which a parser does not use."""
-    model_class: Any = MODEL_MAPPING[type(config)]
+    model_class: Any = library().MODEL_MAPPING[type(config)]
     model_class = model_class[0] if isinstance(model_class, tuple) else model_class
     return {"add_pooling_layer": False} if "add_pooling_layer" in inspect.signature(model_class).parameters else {}
 
@@ -131,6 +136,7 @@ def checkpoint_layers(model: Any) -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Silence the library's warnings and progress bars within this context."""
+    logging = library().logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -156,3 +162,32 @@ def library_faults(error_of: Callable[[str], TreeparseError]) -> Iterator[None]:
 
 def _invalid_architecture(problem: str) -> Callable[[str], TreeparseError]:
     return lambda text: TreeparseError(f"its architecture {problem} ({text})")
+
+
+def checked_architecture(architecture: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a model's settings as plain data; raise ``TreeparseError`` for any that could run foreign code.
+
+    The check itself builds nothing and runs no code from the settings.
+    """
+    try:
+        plain = json.loads(json.dumps(dict(architecture), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise TreeparseError(f"encoder.architecture must be plain JSON data ({error}).") from error
+    for name, value in _settings(plain):
+        if REFUSED.fullmatch(name):
+            raise TreeparseError(
+                f"encoder.architecture must not have {name!r:.100}, which could load custom code or other kinds of "
+                "weights: treeparse builds only models of the library transformers itself."
+            )
+        most = MOST_LAYERS if COUNTED.fullmatch(name) else LARGEST
+        if type(value) is int and abs(value) > most:
+            raise TreeparseError(f"encoder.architecture: {name} must be at most {most:,}, got {value:.0e}.")
+    return plain
+
+
+def _settings(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all names and values, nested ones too; an item of a list has the list's name."""
+    for inner, value in data.items() if isinstance(data, dict) else ((name, value) for value in data):
+        yield inner, value
+        if isinstance(value, dict | list):
+            yield from _settings(value, inner)

@@ -4,7 +4,7 @@ In a model with adapters, peft renames the pretrained weights of the adapted lay
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -12,13 +12,20 @@ from torch import Tensor, nn
 
 from treeparse.errors import TreeparseError
 
-from .config import TransformerConfig, no_adapters
 from .huggingface import library_faults
 
 INNER = ".base_layer."  # in peft's name of a pretrained weight
 
 
-def add_adapters(model: nn.Module, config: TransformerConfig) -> None:
+def no_adapters(problem: object) -> TreeparseError:
+    """Return the error for a missing library of adapters."""
+    return TreeparseError(
+        f"Adapters (encoder.lora_rank) need the library peft ({problem}): pip install treeparse[lora], or set "
+        "encoder.lora_rank to 0."
+    )
+
+
+def add_adapters(model: nn.Module, rank: int, alpha: Any, dropout: float, targets: Sequence[str]) -> None:
     """Add an adapter to each target layer and freeze all other parameters of the model.
 
     New adapters do not change the model's outputs. Raises ``TreeparseError`` if peft is not installed, or if the model
@@ -27,23 +34,17 @@ def add_adapters(model: nn.Module, config: TransformerConfig) -> None:
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:
-        raise no_adapters(config, error) from error
-    alpha: Any = config.lora_alpha  # any number, whatever peft's annotation says
-    settings = LoraConfig(
-        r=config.lora_rank,
-        lora_alpha=alpha,
-        lora_dropout=config.lora_dropout,
-        target_modules=list(config.lora_targets) or None,
-    )
-    with warnings.catch_warnings(), library_faults(_no_target(config)):
+        raise no_adapters(error) from error
+    settings = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=list(targets) or None)
+    with warnings.catch_warnings(), library_faults(_no_target(targets)):
         warnings.filterwarnings("ignore", "fan_in_fan_out is set")  # peft detects the transposed layers of GPT-2 itself
         inject_adapter_in_model(settings, model)
 
 
-def _no_target(config: TransformerConfig) -> Any:
-    targets = ", ".join(config.lora_targets) or "the default of peft"
+def _no_target(targets: Sequence[str]) -> Any:
+    names = ", ".join(targets) or "the default of peft"
     return lambda text: TreeparseError(
-        f"encoder.lora_targets must name layers of the model, such as query and value, got {targets} ({text})."
+        f"encoder.lora_targets must name layers of the model, such as query and value, got {names} ({text})."
     )
 
 

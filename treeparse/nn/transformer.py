@@ -1,27 +1,209 @@
 """The encoder that pools a pretrained transformer's subwords."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from treeparse.batch import Batch
+from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
+from treeparse.data.features.words import Features, LexicalFeatures
+from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 from .bilstm import BiLSTMLayer, through_layers
-from .config import Pooling, TransformerConfig
+from .config import LARGEST, MOST_LAYERS, LexicalConfig, check_counts, check_rates
 from .dropout import SharedDropout
 from .embedding import character_encoder, spelling_and_tags, spelling_and_tags_size, tag_tables
-from .encoder import Encoder, weights_with
-from .huggingface import build_transformer, checkpoint_layers, layer_depths
+from .encoder import Encoder, Learner, weights_with
+from .huggingface import build_transformer, checked_architecture, checkpoint_layers, layer_depths, most_subwords
 from .lora import add_adapters, base_weights, merged_weights
+from .pretrained import Pretrained, public_name
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 MODEL = "transformer."  # prefix of the names of the pretrained weights
 ROOT_SCALE = 0.02  # of the root's initial vector, as transformers initialise embeddings
+LEAST_WINDOW = 8  # subwords
+Pooling = Literal["first", "mean", "last"]
+# Settings on which no weight depends, or which the pretrained model decides: a run that starts from a model may change
+# them.
+FREE = {
+    "revision",
+    "architecture",
+    "layer_dropout",
+    "window",
+    "overlap",
+    "dropout",
+    "frozen",
+    "unfreeze_at",
+    "learning_rate_factor",
+    "layer_decay",
+    "gradient_checkpointing",
+    "lora_rank",
+    "lora_alpha",
+    "lora_dropout",
+    "lora_targets",
+    "min_count",
+}
+
+
+@dataclass(frozen=True)
+class TransformerConfig(LexicalConfig):
+    """A pretrained transformer over subwords and, optionally, a BiLSTM over it.
+
+    Attributes:
+        model: a folder in Hugging Face's format or the name of a model on their Hub; its weights must be safetensors.
+        revision: branch, tag or commit of a model on the Hub, "" for the main branch; the commit is saved.
+        architecture: the model's settings; leave them out, because they are read from the model.
+        pooling: the subwords that make a word's vector: the first, the last, or the mean of all.
+        mixed_layers: the number of layers, from the last one down, that learned weights mix (Peters et al. 2018, §3.2);
+            1 for the last one alone, 0 for all layers and the embeddings.
+        layer_dropout: share of the mixed layers that training drops (Kondratyuk and Straka 2019, §3.3).
+        window: largest number of subwords in a window, special ones included, 0 for the model's limit; longer sentences
+            are split into windows.
+        overlap: largest number of subwords that two windows share.
+        dropout: dropout of the words' vectors, shared by the words of a sentence.
+        frozen: whether training leaves the pretrained weights unchanged.
+        unfreeze_at: share of training after which all pretrained layers learn; they start one by one, the last one
+            first (Howard and Ruder 2018, §3.3); 0 for all at once.
+        learning_rate_factor: learning rate of the pretrained weights as a share of the parser's.
+        layer_decay: learning rate of each layer as a share of the rate of the layer above it.
+        gradient_checkpointing: whether to compute layers twice instead of storing what the gradient needs.
+        hidden_size: size of the BiLSTM on top in each direction, 0 for none.
+        layers: number of BiLSTM layers.
+        lora_rank: rank of the low-rank adapters, 0 for none (Hu et al. 2022). With adapters the pretrained weights do
+            not learn. A saved model has the adapters merged into its weights.
+        lora_alpha: factor of the adapters' outputs, times the rank.
+        lora_dropout: dropout of the adapters' inputs.
+        lora_targets: ends of the names of the layers that get adapters; empty for peft's default for this type of
+            model, mostly query and value.
+        char_filters: filters of each convolution over a word's characters, concatenated with its vector; 0 for none.
+        char_size: size of the character embeddings.
+        char_widths: the number of characters that each convolution spans.
+        tags: columns (upos, xpos, feats) whose embeddings are concatenated with a word's vector; the input of parsing
+            must have them.
+        tag_size: size of each tag embedding.
+        min_count: characters that training data has fewer times are unknown.
+    """
+
+    model: str = ""
+    revision: str = ""
+    architecture: Mapping[str, Any] = field(default_factory=dict)
+    pooling: Pooling = "mean"
+    mixed_layers: int = 1
+    layer_dropout: float = 0.0
+    window: int = 0
+    overlap: int = 128
+    dropout: float = 0.1
+    frozen: bool = False
+    unfreeze_at: float = 0.0
+    learning_rate_factor: float = 0.05
+    layer_decay: float = 1.0
+    gradient_checkpointing: bool = False
+    hidden_size: int = 0
+    layers: int = 1
+    lora_rank: int = 0
+    lora_alpha: float = 16.0
+    lora_dropout: float = 0.0
+    lora_targets: tuple[str, ...] = ()
+    char_filters: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_counts(self, "window", "overlap", "hidden_size", "lora_rank", least=0)
+        check_counts(self, "mixed_layers", least=0, most=MOST_LAYERS)
+        check_counts(self, "layers", most=MOST_LAYERS)
+        if self.window:
+            check_counts(self, "window", least=LEAST_WINDOW)
+        check_rates(self, "layer_dropout", "dropout", "unfreeze_at", "lora_dropout")
+        for name in ("learning_rate_factor", "layer_decay"):
+            value = getattr(self, name)
+            if not 0 < value <= 1:
+                raise TreeparseError(f"encoder.{name} must be more than 0 and at most 1, got {value}.")
+        self._check_adapters()
+        object.__setattr__(self, "architecture", checked_architecture(self.architecture))
+
+    def _check_adapters(self) -> None:
+        object.__setattr__(self, "lora_targets", tuple(self.lora_targets))
+        if not 0 < self.lora_alpha <= LARGEST:
+            raise TreeparseError(
+                f"encoder.lora_alpha must be more than 0 and at most {LARGEST:,}, got {self.lora_alpha}."
+            )
+        if "" in self.lora_targets:
+            raise TreeparseError("encoder.lora_targets must be ends of names of layers, got an empty one.")
+        if self.lora_rank and (self.frozen or self.unfreeze_at):
+            other = "frozen" if self.frozen else "unfreeze_at"
+            raise TreeparseError(
+                f"encoder.{other} does not go with adapters (encoder.lora_rank is {self.lora_rank}), because "
+                "pretrained weights do not learn with adapters, and adapters learn from the start: leave out "
+                f"encoder.{other}."
+            )
+
+    def start(
+        self, sentences: Sequence[Sentence], vectors: WordVectors | None = None
+    ) -> tuple[Self, Features, Callable[[Learner], None]]:
+        """Start from the named model: its architecture, its commit if it is on the Hub, its tokenizer and its weights.
+
+        A folder goes by its own name alone, because nobody else has the folders above it.
+        """
+        _, lexical, _ = super().start(sentences, vectors)
+        assert isinstance(lexical, LexicalFeatures)
+        pretrained = Pretrained.find(self.model, self.revision)
+        architecture = pretrained.architecture()
+        config = replace(self, model=public_name(self.model), revision=pretrained.revision, architecture=architecture)
+        tokenizer, special, limit = pretrained.tokenizer()
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):  # neither storage nor a draw
+            most = most_subwords(build_transformer(architecture))
+        subwords = SubwordFeatures(
+            tokenizer, special, limit=min(limit, most) if limit else most, window=self.window, overlap=self.overlap
+        )
+
+        def initialise(module: Learner) -> None:
+            assert isinstance(module, TransformerEncoder)
+            module.load_model(pretrained.weights(architecture))
+
+        return config, SpelledSubwords(subwords, lexical) if self._is_spelled else subwords, initialise
+
+    @property
+    def _is_spelled(self) -> bool:
+        return bool(self.char_filters or self.tags)
+
+    def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
+        """Return the same subwords, because a pretrained model learns no new ones, in windows by the settings."""
+        assert isinstance(features, SubwordFeatures | SpelledSubwords)
+        return features.extended(sentences, min_count=self.min_count).windowed(self.window, self.overlap)
+
+    def restored(self, data: dict[str, Any]) -> Features:
+        return (SpelledSubwords if self._is_spelled else SubwordFeatures).from_json(data)
+
+    def module(self, features: Features) -> "TransformerEncoder":
+        subwords = features.subwords if isinstance(features, SpelledSubwords) else features
+        assert isinstance(subwords, SubwordFeatures)
+        module = TransformerEncoder(self, features.sizes())
+        vocabulary, limit = module.transformer.config.vocab_size, most_subwords(module.transformer)
+        if subwords.ids > vocabulary or subwords.limit > limit:
+            raise TreeparseError(
+                f"The tokenizer has {subwords.ids:,} subwords and windows of up to {subwords.limit:,}, but the model "
+                f"has {vocabulary:,} subwords and windows of up to {limit:,}: take both files from the same model."
+            )
+        return module
+
+    def continuing(self, earlier: Self) -> Self:
+        return replace(self, model=earlier.model, revision=earlier.revision, architecture=earlier.architecture)
+
+    def merged(self) -> Self:
+        """Return the settings without adapters, which are merged into the weights, so that loading needs no peft."""
+        return replace(self, lora_rank=0)
+
+    def shaping(self) -> Mapping[str, Any]:
+        free = FREE | (set() if self.model else {"model"})  # an empty name takes the other model
+        free |= set() if self.hidden_size else {"layers"}
+        return replace(self, model=public_name(self.model))._shaping(free)
 
 
 class LayerMix(nn.Module):
@@ -67,7 +249,7 @@ class TransformerEncoder(Encoder):
         transformer: Any = build_transformer(config.architecture)
         self.adapted: bool = config.lora_rank > 0
         if self.adapted:
-            add_adapters(transformer, config)
+            add_adapters(transformer, config.lora_rank, config.lora_alpha, config.lora_dropout, config.lora_targets)
         self.transformer = transformer
         size, layers = transformer.config.hidden_size, transformer.config.num_hidden_layers
         if config.mixed_layers > layers:

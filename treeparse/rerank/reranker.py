@@ -12,7 +12,8 @@ from treeparse.data.folders import check_folder
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import CONFIG
-from treeparse.model.folder.storage import from_plain, load_weights, read_model, restoring, write_model
+from treeparse.model.folder.storage import load_weights, read_model, restoring, write_model
+from treeparse.model.settings import read_settings
 from treeparse.rerank.learning import LearningConfig, example, fit, model_scores, tune
 from treeparse.rerank.loglinear import LogLinear, LogLinearConfig
 from treeparse.sentence import Sentence
@@ -106,7 +107,7 @@ class Reranker:
         config, vocabulary, weights = read_model(directory)
         if KIND not in config:
             raise TreeparseError(f"{directory} is the folder of a parser, not of a reranker.")
-        settings = from_plain(RerankerSettings, config, f"{directory}/{CONFIG}")
+        settings = read_settings(RerankerSettings, config, f"{directory}/{CONFIG}")
         with restoring(KIND, directory):
             model = LogLinear.restore(settings.model, vocabulary)
         load_weights(model, weights, str(directory))

@@ -21,7 +21,6 @@ from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
 from treeparse.model.folder.files import CARD, check_model_folder
-from treeparse.model.scorers import scorer_kind
 from treeparse.names import TreeKind
 from treeparse.training.state.history import EpochRecord, best_record, clock
 from treeparse.training.state.provenance import Provenance, licence_tag
@@ -167,7 +166,7 @@ def _description(parser: Parser) -> str:
     predicted = " and ".join(TAG_COLUMNS[column] for column in parser.tag_names)
     prediction = f" It predicts {predicted}, too (`treeparse predict --tags`)." if predicted else ""
     return (
-        f"A graph-based dependency parser by treeparse: {scorer_kind(config).description} of arcs and "
+        f"A graph-based dependency parser by treeparse: {config.scorer.description(config)} of arcs and "
         f"{len(parser.indexer.labels)} labels, {weights:,} weights. It gives "
         f"probabilities to {TREES[config.trees]}, with {roots} under the root. It reads the words of a sentence"
         f"{read}, split as in the treebanks below.{prediction}"

@@ -25,11 +25,11 @@ from treeparse.training.loop.progress import without_notices
 from treeparse.training.release import export_model
 from treeparse.training.run import train
 from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig
-from treeparse.training.settings.reading import build_objective, flattened
+from treeparse.training.settings.reading import build_objective
 from treeparse.training.settings.trainer import BINDING, training_device
 from treeparse.training.several_runs import begin_runs
 from treeparse.training.state.history import best_record
-from treeparse.training.state.identity import FREE_SETTINGS
+from treeparse.training.state.identity import FREE_SETTINGS, flattened
 from treeparse.training.state.run_directory import RunDirectory
 
 SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"

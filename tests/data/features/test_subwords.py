@@ -15,7 +15,7 @@ from transformers import AutoTokenizer
 
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.features.subwords import WORD_LIMIT, SpecialSubwords, SubwordFeatures
-from treeparse.model.encoders.pretrained import Pretrained
+from treeparse.nn.pretrained import Pretrained
 from treeparse.sentence import Sentence
 
 FOLDERS: dict[str, Callable[[Path], Path]] = {"wordpiece": bert_folder, "bytes": roberta_folder}

@@ -22,14 +22,15 @@ examples:
   treeparse train --config my.yaml --output runs/english
   treeparse train --config my.yaml --output runs/short --optimization.epochs 3 --model.encoder.layers 1
   treeparse train --config my.yaml --output runs/own --objective mymodule.MyLoss
-  treeparse train --config my.yaml --output runs/own --model.encoder.class_path mymodule.MyEncoder
+  treeparse train --config my.yaml --output runs/own --model.encoder mymodule.MyEncoderConfig
   treeparse train --resume runs/english
   treeparse train --help-config
+  treeparse train --config fast --output runs/mine --print_config > my.yaml
 
-mymodule.MyLoss and mymodule.MyEncoder are your own classes, in an installed module or one in the current folder. Other
-commands need --import mymodule to load a model with such an encoder. A config that names a module runs its code: read a
-stranger's config, and the config.yaml of a stranger's run, before you train with it. The run's folder holds model/ (the
-parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
+mymodule.MyLoss and mymodule.MyEncoderConfig are your own classes, in an installed module or one in the current folder.
+Other commands need --import mymodule to load a model with such an encoder. A config that names a module runs its code:
+read a stranger's config, and the config.yaml of a stranger's run, before you train with it. The run's folder holds
+model/ (the parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train; if a signal stops the training, a message says how to resume."""
     if args.help_config:
-        terminal.write(*describe_settings(args.overrides).splitlines())
+        terminal.write(*describe_settings().splitlines())
         return 0
 
     output = None

@@ -235,6 +235,9 @@ class SpelledSubwords(Features):
         """Raise if a tag that the model reads is missing."""
         self.lexical.check(sentence)
 
+    def sizes(self) -> Mapping[str, int]:
+        return self.lexical.sizes()
+
     def tag_columns(self) -> Sequence[str]:
         return self.lexical.tag_columns()
 

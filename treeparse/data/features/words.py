@@ -54,6 +54,10 @@ class Features(ABC):
         """The columns of tags that the encoder reads, among upos, xpos and feats."""
         return ()
 
+    def sizes(self) -> Mapping[str, int]:
+        """The number of ids of each feature that an encoder looks up in an embedding."""
+        return {}
+
     def vocabularies(self) -> Mapping[str, Vocabulary]:
         """The vocabularies that grow with training sentences, by the noun for their items: ``word``."""
         return {}
@@ -129,7 +133,6 @@ class LexicalFeatures(Features):
         return {"word": self.words, "character": self.characters, **tags}
 
     def sizes(self) -> dict[str, int]:
-        """The number of ids of each feature."""
         sizes = {"words": len(self.words), "characters": len(self.characters)}
         sizes |= {name: len(table) for name, table in self.tags.items()}
         return sizes if self.vectors is None else sizes | {"vectors": len(self.vectors)}

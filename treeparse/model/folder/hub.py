@@ -4,8 +4,9 @@ import os
 import re
 from pathlib import Path
 
+from treeparse.downloads import first_line, snapshot
 from treeparse.errors import TreeparseError
-from treeparse.model.folder.files import CARD, FILES, check_model_files, first_line, model_folder, snapshot
+from treeparse.model.folder.files import CARD, FILES, check_model_files, model_folder
 
 NAME = re.compile(r"[\w.-]+/[\w.-]+")
 

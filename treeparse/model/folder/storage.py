@@ -8,14 +8,11 @@ what the files hold raises ``FORMAT``.
 
 import hashlib
 import json
-import math
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -25,23 +22,12 @@ from treeparse.data.folders import atomic_folder
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
-from treeparse.model.config import DEFAULT_ENCODER, DEFAULT_SCORER, ENCODERS, SCORERS, ScorerConfig
-from treeparse.model.encoders.own import OwnEncoderConfig
 from treeparse.model.folder.files import CONFIG, VOCABULARY, WEIGHTS, check_model_files
-from treeparse.model.scorers.own import OwnScorerConfig
-from treeparse.nn import EncoderConfig
 from treeparse.version import installed_version
 
 FORMAT = 1  # of the JSON files in model folders and runs
 DIGESTED = (VOCABULARY, WEIGHTS)
-# Settings of several classes: the classes by ``type``, the default ``type``, and the class of a custom ``class_path``.
-PARTS: Mapping[type, tuple[Mapping[str, type], str, type]] = {
-    EncoderConfig: (ENCODERS, DEFAULT_ENCODER, OwnEncoderConfig),
-    ScorerConfig: (SCORERS, DEFAULT_SCORER, OwnScorerConfig),
-}
 VERSION = "treeparse"  # the key of the version that wrote a file
-
-T = TypeVar("T")
 
 
 def write_model(
@@ -108,65 +94,6 @@ def file_digest(path: Path) -> str:
 
 def _damaged(path: Path, problem: object) -> TreeparseError:
     return TreeparseError(f"{path} is damaged ({problem}): copy the model again.")
-
-
-def from_plain(kind: type[T], data: Any, where: str) -> T:
-    """Build the frozen dataclass ``kind`` from JSON data, with nested dataclasses.
-
-    Raises:
-        TreeparseError: starting with ``where``, if a setting is missing, unknown, or of a wrong type or value.
-    """
-    if not isinstance(data, dict):
-        raise TreeparseError(f"{where} must be a mapping of settings, got {data!r:.100}.")
-    types = get_type_hints(kind)
-    if odd := sorted({field.name for field in fields(kind)} ^ data.keys()):  # type: ignore[arg-type]
-        raise TreeparseError(
-            f"{where} does not fit {kind.__name__}: these settings are missing or unknown: {', '.join(odd)}. Restore "
-            "the file as it was written."
-        )
-    values = {name: _convert(types[name], value, f"{where}, {name}") for name, value in data.items()}
-    try:
-        return kind(**values)
-    except TreeparseError as error:  # of a value out of its range
-        raise TreeparseError(f"{where}: {error}") from error
-
-
-def _convert(kind: Any, value: Any, where: str) -> Any:
-    """Convert a JSON value to a field's type; raise if it has another type."""
-    if is_dataclass(kind):
-        settings: Any = _settings_class(kind, value, where) if kind in PARTS and isinstance(value, dict) else kind
-        return from_plain(settings, value, where)
-    may_be_null = NoneType in get_args(kind)
-    if may_be_null and value is None:
-        return None
-    if may_be_null:
-        [kind] = (each for each in get_args(kind) if each is not NoneType)
-    if get_origin(kind) is tuple and isinstance(value, list):
-        return tuple(_convert(get_args(kind)[0], item, where) for item in value)
-    if get_origin(kind) is Literal:
-        expected, fits = " or ".join(map(json.dumps, get_args(kind))), value in get_args(kind)
-    elif get_origin(kind) is Mapping:
-        expected, fits = "a mapping", isinstance(value, dict)
-    elif kind is float:
-        expected, fits = "a finite number", type(value) in (int, float) and abs(value) < math.inf
-    else:  # not isinstance: True is an int
-        name = "list" if get_origin(kind) is tuple else getattr(kind, "__name__", kind)
-        expected, fits = f"of type {name}", type(value) is kind
-    if not fits:
-        raise TreeparseError(f"{where} must be {expected}{' or null' if may_be_null else ''}, got {json.dumps(value)}.")
-    return value
-
-
-def _settings_class(kind: Any, data: Mapping[str, Any], where: str) -> type:
-    """Return the class of the settings of an encoder or a scorer."""
-    classes, default, custom = PARTS[kind]
-    if "class_path" in data:
-        return custom
-    name = data.get("type", default)
-    if not isinstance(name, str) or name not in classes:
-        known = " or ".join(map(json.dumps, classes))
-        raise TreeparseError(f"{where}, type must be {known}, got {json.dumps(name):.100}.")
-    return classes[name]
 
 
 @contextmanager

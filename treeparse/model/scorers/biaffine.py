@@ -2,20 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor, nn
 
 from treeparse.batch import Batch
-from treeparse.data.features.indexer import Indexer
-from treeparse.model.config import BiaffineConfig
 from treeparse.model.scorers.biaffine_labels import BiaffineLabels
-from treeparse.model.scorers.kind import EncoderScorerKind
 from treeparse.model.scorers.scorer import EncoderScorer, PartScores, ScorerOutput
 from treeparse.nn import ArcBiaffine, Encoder, LabelBiaffine, TagScorer
 from treeparse.nn.biaffine import LabelVectors, Projections
 from treeparse.nn.trilinear import PartTrilinear
-from treeparse.trees.tree_kinds import part_kinds
 
 ROLES = 3  # of the words of a part: head, dependent and another one
 
@@ -78,41 +73,3 @@ class TrilinearParts(PartScores):
 
     def of_arcs(self, arcs: Tensor | None = None) -> Tensor:
         return self.module(*self.roles, arcs)
-
-
-@dataclass(frozen=True)
-class Biaffine(EncoderScorerKind):
-    """A `BiaffineScorer` by the sizes, the ``dropout`` and the ``trees`` of the parser's settings."""
-
-    settings = BiaffineConfig
-
-    @property
-    def parts(self) -> list[str]:
-        """The names of the trees' kinds of part besides arcs."""
-        return [kind.name for kind in part_kinds(self.config.trees)]
-
-    @property
-    def name(self) -> str:
-        return "biaffine"
-
-    @property
-    def description(self) -> str:
-        kinds = " and trilinear" if self.parts else ""
-        return f"an encoder ({self.encoder.name}) under biaffine{kinds} scores"
-
-    def module(self, indexer: Indexer) -> BiaffineScorer:
-        return BiaffineScorer(
-            self.encoder.module(indexer.features),
-            labels=len(indexer.labels),
-            root_label=indexer.root_label,
-            arc_size=self.config.arc_size,
-            label_size=self.config.label_size,
-            dropout=self.config.dropout,
-            tags={column: len(tags) for column, tags in indexer.tags.items()},
-            parts=self.parts,
-            part_size=self.config.part_size,
-        )
-
-    def shaping(self) -> Mapping[str, Any]:
-        names = ("arc_size", "label_size", *(["part_size"] if self.parts else []))
-        return {**{name: getattr(self.config, name) for name in names}, **super().shaping()}

@@ -2,31 +2,21 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from treeparse.batch import Batch
-from treeparse.data.features.indexer import Indexer
-from treeparse.data.features.words import Features
-from treeparse.data.vectors.files import WordVectors
-from treeparse.errors import TreeparseError
 from treeparse.kernels.linear.features import Hashes
 from treeparse.kernels.linear.scores import score_arcs, score_triples
 from treeparse.kernels.linear.tables import WeightTable
 from treeparse.linear.arrays import as_arrays
-from treeparse.linear.attributes import NODES, AttributeHashes
+from treeparse.linear.attributes import NODES
 from treeparse.linear.labels import LinearLabels
-from treeparse.linear.templates import Template, attributes_of
-from treeparse.model.config import LinearConfig, ParserConfig
-from treeparse.model.scorers.kind import ScorerKind
+from treeparse.linear.templates import Template
 from treeparse.model.scorers.scorer import Scorer, ScorerOutput
-from treeparse.sentence import Sentence
-from treeparse.trees.tree_kinds import part_kinds
 
 SAVED = torch.float8_e4m3fn  # of a weight, times a scale
 LEAST = 1e-12  # taken for the greatest weight where all are smaller
@@ -106,85 +96,3 @@ def byte_table(weights: Tensor, scale: float) -> WeightTable:
 def nodes_of(batch: Batch) -> Hashes:
     """Return the hashed attributes ``(B, n+1, A)`` of a batch's nodes."""
     return batch.on_cpu.features[NODES].numpy().view(np.uint32)
-
-
-@dataclass(frozen=True)
-class Linear(ScorerKind):
-    """A `LinearScorer` by its templates and the ``trees`` of the parser's settings; it has no encoder."""
-
-    settings = LinearConfig
-
-    @property
-    def linear(self) -> LinearConfig:
-        """The scorer's settings."""
-        assert isinstance(self.config.scorer, LinearConfig)
-        return self.config.scorer
-
-    @property
-    def name(self) -> str:
-        return "linear"
-
-    @property
-    def description(self) -> str:
-        return f"linear scores by {sum(map(len, self._templates.values()))} feature templates"
-
-    @property
-    def reader(self) -> str:
-        return "linear"
-
-    @property
-    def kinds(self) -> list[str]:
-        """The names of the trees' kinds of part besides arcs."""
-        return [kind.name for kind in part_kinds(self.config.trees)]
-
-    @cached_property
-    def _templates(self) -> dict[str, tuple[Template, ...]]:
-        return {kind: self.linear.read(kind) for kind in ("arcs", *self.kinds, "labels")}
-
-    @cached_property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes that templates read."""
-        return attributes_of(template for each in self._templates.values() for template in each)
-
-    def completed(self, vectors: WordVectors | None) -> Self:
-        if vectors is not None:
-            raise TreeparseError("Linear models read no pretrained vectors: leave out data.vectors.")
-        if self.config.tags.columns():
-            raise TreeparseError("Linear models predict no tags: set the weights of model.tags to 0.")
-        return self
-
-    def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Features:
-        return AttributeHashes(self.attributes, self.linear.attributes)
-
-    def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
-        return features
-
-    def restored(self, data: dict[str, Any]) -> Features:
-        if tuple(data["attributes"]) != self.attributes:
-            raise TreeparseError("The attributes of the vocabulary are not those that the feature templates read.")
-        return AttributeHashes(self.attributes, self.linear.attributes)
-
-    def module(self, indexer: Indexer) -> LinearScorer:
-        return LinearScorer(
-            self._templates,
-            self.attributes,
-            kinds=self.kinds,
-            bits=self.linear.bits,
-            label_bits=self.linear.label_bits,
-            labels=len(indexer.labels),
-            root_label=indexer.root_label,
-        )
-
-    def initialise(self, module: Scorer, vectors: WordVectors | None) -> None:
-        """Leave all weights at 0."""
-        return
-
-    def continuing(self, earlier: ParserConfig) -> ParserConfig:
-        return self.config
-
-    def merged(self) -> ParserConfig:
-        return self.config
-
-    def shaping(self) -> Mapping[str, Any]:
-        names = ("bits", "label_bits", "attributes", "arcs", *self.kinds, "labels")
-        return {f"scorer.{name}": getattr(self.linear, name) for name in names}

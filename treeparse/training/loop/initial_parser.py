@@ -15,7 +15,6 @@ from treeparse.data.files import expand_paths
 from treeparse.data.vectors.files import read_vectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.scorers import scorer_kind
 from treeparse.sentence import Sentence
 from treeparse.training.settings.config import TrainConfig
 
@@ -63,8 +62,9 @@ def _continued(
         )
     source = Parser.from_pretrained(directory)
     _check_sizes(config.model, source.config, directory)
-    model = scorer_kind(config.model).continuing(source.config)
-    features = scorer_kind(model).extended(source.indexer.features, [*sentences, *unlabelled])
+    reader = config.model.reader.continuing(source.config.reader)
+    model = config.model.with_reader(reader)
+    features = reader.extended(source.indexer.features, [*sentences, *unlabelled])
     indexer = source.indexer.extended(sentences, features, config.model.tags.columns())
     parser = Parser(model, indexer)
     target = parser.base_weights()
@@ -74,12 +74,12 @@ def _continued(
 
 def _check_sizes(config: ParserConfig, source: ParserConfig, directory: str) -> None:
     """Raise if the weights of a model do not fit the config, with all settings that differ."""
-    kinds = [scorer_kind(each) for each in (source, config)]
-    for part, names in (("scorer", [kind.name for kind in kinds]), ("encoder", [kind.reader for kind in kinds])):
-        if names[0] != names[1]:
+    for part, old, new in (("scorer", source.scorer, config.scorer), ("encoder", source.reader, config.reader)):
+        if type(old) is not type(new):
             raise TreeparseError(
-                f"The weights in {directory} do not fit the model that the config describes: its {part} is {names[0]} "
-                f"there and {names[1]} here. Give the config the {part} of the other, or train without init_from."
+                f"The weights in {directory} do not fit the model that the config describes: its {part} is "
+                f"{type(old).__name__} there and {type(new).__name__} here. Give the config the {part} of the other, "
+                "or train without init_from."
             )
     here, there = _sizes(config), _sizes(source)
     differing = {name: value for name, value in there.items() if here.get(name, value) != value}
@@ -95,7 +95,7 @@ def _check_sizes(config: ParserConfig, source: ParserConfig, directory: str) -> 
 
 def _sizes(config: ParserConfig) -> dict[str, Any]:
     """Return the settings that fix the weights' shapes and meaning, by the names of their options."""
-    sizes = scorer_kind(config).shaping().items()
+    sizes = config.shaping().items()
     return {f"model.{name}": json.loads(json.dumps(value)) for name, value in sizes}  # with lists for tuples
 
 

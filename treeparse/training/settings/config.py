@@ -1,18 +1,18 @@
 """The settings of a training run."""
 
-import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_type_hints
 
 import yaml
 
 from treeparse.errors import TreeparseError
 from treeparse.model.config import LinearConfig, ParserConfig
+from treeparse.model.settings import plain_settings
 from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule
-from treeparse.nn.config import TransformerConfig
+from treeparse.nn import TransformerConfig
 from treeparse.training.settings.trainer import TrainerSettings
 
 Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
@@ -184,7 +184,7 @@ class OptimizationConfig:
 
 @dataclass(frozen=True)
 class LinearLearningConfig:
-    """How a linear model learns (model.scorer.type linear); neural models have optimization instead.
+    """How a linear model learns (model.scorer LinearConfig); neural models have optimization instead.
 
     Weights are averaged over all steps. Trees that no distribution of model.trees has, because arcs cross, are learned
     from as they are.
@@ -266,13 +266,13 @@ class TrainConfig:
         if not isinstance(encoder, TransformerConfig):
             problem = "model.encoder is no transformer"
         raise TreeparseError(
-            f"data.cache needs a frozen transformer, but {problem}: leave out data.cache, or set model.encoder.type to "
-            "transformer and model.encoder.frozen to true."
+            f"data.cache needs a frozen transformer, but {problem}: leave out data.cache, or set model.encoder to "
+            "TransformerConfig and its frozen to true."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain data for YAML or JSON; neural models have no ``learning``."""
-        settings = json.loads(json.dumps(asdict(self)))
+        settings = plain_settings(self)
         return settings if self.is_linear else {name: each for name, each in settings.items() if name != "learning"}
 
     def to_yaml(self) -> str:

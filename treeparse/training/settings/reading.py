@@ -1,48 +1,45 @@
 """Settings of a run, read by jsonargparse from YAML and dotted options."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonargparse import ArgumentError, ArgumentParser
+from jsonargparse import ArgumentError, ArgumentParser, get_loader
 
 from treeparse.data.files import expand_paths
+from treeparse.data.yaml import UniqueKeyLoader
 from treeparse.errors import TreeparseError
-from treeparse.model.config import ENCODERS, LinearConfig, ParserConfig
+from treeparse.model.config import LinearConfig
 from treeparse.model.folder.hub import check_local_model
-from treeparse.nn.config import TransformerConfig, no_adapters
+from treeparse.model.settings import DEFAULT_CLASSES, add_parser_arguments
+from treeparse.nn import BiLSTMConfig, TransformerConfig
+from treeparse.nn.lora import no_adapters
 from treeparse.objectives import Objective
-from treeparse.training.settings.arguments import (
-    Option,
-    file_settings,
-    option_arguments,
-    read_options,
-    suggestion,
-    without_replaced_length,
-)
-from treeparse.training.settings.components import COMPONENTS, Names, are_shipped, chosen_components
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
 from treeparse.training.settings.trainer import add_trainer_arguments, trainer_settings
 from treeparse.user_code import import_code
 
-OTHER_ENCODERS = f"""
-The encoders are {", ".join(ENCODERS)}. The settings above are those of one: --help-config --model.encoder.type NAME
-lists another's.
-
-A custom encoder or scorer is a subclass of treeparse.model.OwnEncoder or treeparse.model.OwnScorer, named by its class,
-with its settings as init_args: --help-config --model.encoder.class_path mymodule.MyEncoder lists them.
+FILES = ("data.train", "data.dev", "data.unlabelled")  # options that take several values, separated by spaces
+LENGTHS = ("optimization.epochs", "optimization.steps")  # of a run, each a minimum
+CLASSES = """
+--model.encoder TransformerConfig chooses another encoder, --model.encoder.help TransformerConfig lists its settings;
+--model.scorer LinearConfig and --objective HeadSelection likewise. A class of yours is named by its path,
+mymodule.MyEncoderConfig. In a file, class_path names the class and init_args are its settings.
 """
+Options = Sequence[tuple[str, list[str]]]  # names, without dashes, with their values
 
 
 def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run: bool = False) -> TrainConfig:
     """Read a config file and then dotted options (``["--optimization.epochs", "3"]``), which win.
 
-    An option for epochs or steps alone replaces both of the file's. Reading imports the module of a custom encoder.
+    An option for epochs or steps alone replaces both of the file's. One that names the class of the encoder or scorer
+    replaces all the settings that the file has for it. Reading imports the module of a custom class.
 
     Args:
         path: the config file; None for options alone.
@@ -52,54 +49,46 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
     Raises:
         TreeparseError: a key is unknown, a value has a wrong type or is missing, or the file is no YAML.
     """
-    every = read_options(options)
-    where = "" if path is None else f" (read with {path})"
+    named = _read_options(options)
+    settings = {} if path is None else _file_settings(path)
+    settings = _without_replaced(settings, named, lengths=not of_run)
+    parser = _settings_parser()
     try:
-        names, settings = chosen_components({} if path is None else file_settings(path), every)
-    except yaml.YAMLError as error:
-        raise TreeparseError(f"{path} is no config file: {error}") from error
-    _check_sections(names, settings, every)
-    settings = settings if of_run else without_replaced_length(settings, every)
-    parser = (_cached_parser if are_shipped(names) else _build_parser)(names)
-    # As JSON, because its strings are quoted: YAML 1.1 and jsonargparse differ on the type of 1e5.
-    in_file = {key: value for key, value in settings.items() if value is not None or key == "seed"}
-    arguments = ["--config", json.dumps(in_file, ensure_ascii=False), *option_arguments(every)]
-    try:
-        parsed = parser.parse_args(arguments)
+        parsed = parser.parse_args([*_as_arguments(settings), *_option_arguments(named)])
+        objective = parsed.pop("objective")  # the run builds it, once: it may load models
         values = parser.instantiate(parsed)
-        model = values.model.as_dict()
-        config = TrainConfig(
-            data=values.data,
-            output=values.output,
-            seed=values.seed,
-            init_from=values.init_from,
-            model=ParserConfig(**{**model, **{each.name: each.config(model[each.name]) for each in COMPONENTS}}),
-            objective=parsed.objective.as_dict(),
-            optimization=values.optimization,
-            trainer=trainer_settings(parsed.trainer),
-            learning=values.learning,
-        )
     except TreeparseError:
         raise
     except (ArgumentError, ValueError, TypeError) as error:
-        hint = suggestion(settings, every, parser.get_defaults())
+        where = "" if path is None else f" (read with {path})"
+        hint = _suggestion(settings, named)
         raise TreeparseError(f"The settings of the run are not valid{where}: {error}{hint}") from error
-    scorer = config.model.scorer
-    if isinstance(scorer, LinearConfig) and scorer.attributes is not None:
-        import_code(scorer.attributes.rpartition(".")[0])
+    config = TrainConfig(
+        data=values.data,
+        output=values.output,
+        seed=values.seed,
+        init_from=values.init_from,
+        model=values.model,
+        objective=objective.as_dict(),
+        optimization=values.optimization,
+        trainer=trainer_settings(parsed.trainer),
+        learning=values.learning,
+    )
+    _check_learning(config, {*settings, *(name.partition(".")[0] for name, _ in named)}, named)
+    if isinstance(config.model.scorer, LinearConfig) and config.model.scorer.attributes is not None:
+        import_code(config.model.scorer.attributes.rpartition(".")[0])
     return config
 
 
-def _check_sections(names: Names, settings: Mapping[Any, Any], options: Sequence[Option]) -> None:
+def _check_learning(config: TrainConfig, sections: set[str], options: Options) -> None:
     """Raise for settings of learning or optimization that the model has no use for."""
-    of_options = {option.key.partition(".")[0] for option in options}
-    if "linear" in names and "optimization" in of_options:
+    if config.is_linear and any(name.startswith("optimization") for name, _ in options):
         raise TreeparseError(
             "A linear model is trained by learning, not by optimization: set learning.epochs and so on."
         )
-    if "linear" not in names and "learning" in of_options | settings.keys():
+    if not config.is_linear and "learning" in sections:
         raise TreeparseError(
-            "learning trains linear models alone: set optimization instead, or set model.scorer.type to linear."
+            "learning trains linear models alone: set optimization instead, or set model.scorer to LinearConfig."
         )
 
 
@@ -113,12 +102,13 @@ def check_inputs(config: TrainConfig) -> None:
         check_local_model(config.init_from)
     encoder = config.model.encoder
     if isinstance(encoder, TransformerConfig) and encoder.lora_rank and find_spec("peft") is None:
-        raise no_adapters(encoder, "No module named 'peft'")
+        raise no_adapters("No module named 'peft'")
 
 
 def build_objective(settings: Mapping[str, Any]) -> Objective:
     """Build the objective that ``class_path`` and ``init_args`` name; raise for any other class."""
-    parser = _objective_parser()
+    parser = ArgumentParser(exit_on_error=False, add_help=False)
+    parser.add_subclass_arguments(Objective, "objective")
     try:
         # A copy, because jsonargparse changes nested settings in place.
         return parser.instantiate(parser.parse_object({"objective": deepcopy(dict(settings))})).objective
@@ -128,64 +118,116 @@ def build_objective(settings: Mapping[str, Any]) -> Objective:
         raise TreeparseError(f"The objective is not valid: {error}") from error
 
 
-def describe_settings(options: Sequence[str] = ()) -> str:
-    """Return a text that lists every key with its meaning, type and default, for the encoder that the options name."""
-    names, _ = chosen_components({}, read_options(options))
-    return _build_parser(names).format_help().partition("\n\n")[2] + OTHER_ENCODERS
+def describe_settings() -> str:
+    """Return a text that lists every key with its meaning, type and default; the encoder is the default one."""
+    encoder = ArgumentParser(add_help=False)
+    encoder.add_class_arguments(BiLSTMConfig, "model.encoder")
+    texts = (parser.format_help().partition("\n\n")[2] for parser in (_settings_parser(), encoder))
+    return "\n".join(texts) + CLASSES
 
 
-def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Describe the values that differ between two configs as plain data: ``"optimization.epochs was 3 and is 4"``."""
-    flat_before, flat_now = flattened(before), flattened(now)
-    return [
-        f"{key} was {_shown(flat_before, key)} and is {_shown(flat_now, key)}"
-        for key in sorted(flat_before.keys() | flat_now.keys())
-        if flat_before.get(key) != flat_now.get(key)
-    ]
-
-
-def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings by their dotted keys."""
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= flattened(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
-
-
-def _shown(flat: Mapping[str, Any], key: str) -> str:
-    return json.dumps(flat[key], ensure_ascii=False) if key in flat else "absent"
-
-
-def _build_parser(names: Names) -> ArgumentParser:
-    """Build a parser of all settings."""
+@cache
+def _settings_parser() -> ArgumentParser:
     parser = ArgumentParser(prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False)
     parser.add_argument("--config", action="config", help="a YAML file of these keys")
     parser.add_argument("--output", type=str, required=True, help="the folder of the run")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first weights, data order and dropout")
     parser.add_argument("--init_from", type=str | None, default=None, help="a model, or a run, to start from")
     parser.add_class_arguments(SECTIONS["data"], "data")
-    parser.add_class_arguments(ParserConfig, "model", skip={each.name for each in COMPONENTS}, instantiate=False)
-    for component, kind in zip(COMPONENTS, names, strict=True):
-        component.add_arguments(parser, kind)
+    add_parser_arguments(parser, "model")
+    default = {"class_path": DEFAULT_OBJECTIVE}
+    parser.add_subclass_arguments(Objective, "objective", default=default, help="the loss")
     parser.add_class_arguments(SECTIONS["optimization"], "optimization")
     add_trainer_arguments(parser)
     parser.add_class_arguments(LinearLearningConfig, "learning")
-    _add_objective(parser)
     return parser
 
 
-_cached_parser = cache(_build_parser)  # for components of the package: building a parser takes longer than reading
+def _as_arguments(settings: Mapping[Any, Any]) -> Iterator[str]:
+    """Yield the arguments that give the default classes and then the settings of a file."""
+    # As JSON, because its strings are quoted: YAML 1.1 and jsonargparse differ on the type of 1e5.
+    for values in ({"model": DEFAULT_CLASSES}, {key: value for key, value in settings.items() if value is not None}):
+        yield from ("--config", json.dumps(values, ensure_ascii=False))
 
 
-@cache
-def _objective_parser() -> ArgumentParser:
-    parser = ArgumentParser(exit_on_error=False, add_help=False, allow_abbrev=False)
-    _add_objective(parser)
-    return parser
+def _option_arguments(options: Options) -> Iterator[str]:
+    """Yield options as arguments; several files become a list, as the shell expands a glob."""
+    for name, values in options:
+        if name in FILES and len(values) > 1:
+            values = [json.dumps(values, ensure_ascii=False)]
+        yield from ("=".join([f"--{name}", *values[:1]]), *values[1:])
 
 
-def _add_objective(parser: ArgumentParser) -> None:
-    parser.add_subclass_arguments(Objective, "objective", default={"class_path": DEFAULT_OBJECTIVE}, help="the loss")
+def _read_options(texts: Sequence[str]) -> Options:
+    """Divide dotted options into names and values."""
+    options: list[tuple[str, list[str]]] = []
+    for text in texts:
+        if text.startswith("--"):
+            name, equals, value = text.removeprefix("--").partition("=")
+            options.append((name, [value] if equals else []))
+        elif options:
+            options[-1][1].append(text)
+        else:
+            raise TreeparseError(
+                f"Unrecognized argument {text!r}: options begin with --; treeparse train --help-config lists them."
+            )
+    return options
+
+
+def _file_settings(path: str | Path) -> dict[Any, Any]:
+    """Read the settings of a file; raise if it does not exist, is no YAML or repeats a key."""
+    if not Path(path).is_file():
+        raise TreeparseError(f"There is no config file {str(path)!r}; treeparse config lists the shipped ones.")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        yaml.compose(text, Loader=UniqueKeyLoader)
+        settings = get_loader("yaml")(text)
+    except UnicodeDecodeError as error:
+        raise TreeparseError(f"{path} is no config file: it is not text in UTF-8.") from error
+    except yaml.YAMLError as error:
+        raise TreeparseError(f"{path} is no config file: {error}") from error
+    if not isinstance(settings, dict):
+        raise TreeparseError(f"{path} is no config file: it holds no settings, such as 'output: runs/mine'.")
+    return settings
+
+
+def _without_replaced(settings: dict[Any, Any], options: Options, *, lengths: bool) -> dict[Any, Any]:
+    """Leave out a file's settings that options replace as a whole: of a named class, and both lengths."""
+    replaced = {f"model.{name}" for name in DEFAULT_CLASSES} & {name for name, _ in options}
+    set_lengths = {name for name, values in options if name in LENGTHS and values != ["auto"]}
+    if lengths and len(set_lengths) == 1:
+        replaced |= {*LENGTHS}
+    return {
+        section: {name: value for name, value in values.items() if f"{section}.{name}" not in replaced}
+        if isinstance(values, dict)
+        else values
+        for section, values in settings.items()
+    }
+
+
+def _suggestion(settings: Mapping[Any, Any], options: Options) -> str:
+    """Return the setting that is most like an unknown one of a file or of options; "" if there is none.
+
+    What is within the value of a setting is left to its type.
+    """
+    defaults = _settings_parser().get_defaults()
+    leaves = {*defaults.keys()}
+    known = [*defaults.keys(branches=True), *(f"model.encoder.{name}" for name in vars(BiLSTMConfig()))]
+    last_parts = {key.rpartition(".")[2]: key for key in reversed(known)}
+    in_file = ((key, "") for key in _keys_of(settings))
+    for key, dashes in [*in_file, *((name.removesuffix("+"), "--") for name, _ in options)]:
+        parts = key.replace("-", "_").split(".")
+        outer = {".".join(parts[:end]) for end in range(1, len(parts))} - {"model.encoder"}
+        if key in known or outer & leaves or {"class_path", "init_args"} & {*parts}:
+            continue
+        whole = [] if parts[-1] in last_parts else get_close_matches(".".join(parts), known, n=1)
+        if close := whole or [last_parts[part] for part in get_close_matches(parts[-1], last_parts, n=1)]:
+            return f" Did you mean {dashes}{close[0]}?"
+    return ""
+
+
+def _keys_of(settings: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in settings.items():
+        yield f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            yield from _keys_of(value, f"{prefix}{name}.")

@@ -1,6 +1,7 @@
 """The identity of a run: the settings and digests that its outcome depends on, compared at resumption."""
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -10,7 +11,6 @@ from treeparse.data.batches.mixing import ALL_LABELLED, TrainingMix
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 from treeparse.training.settings.config import ResolvedConfig
-from treeparse.training.settings.reading import differing_settings
 from treeparse.training.settings.resolve import batches_per_step
 from treeparse.training.settings.trainer import BINDING
 
@@ -91,3 +91,28 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
             f"The run in {path} cannot resume with other settings or data: {'; '.join(problems)}. "
             "Resume it with its own, or start another run under another --output."
         )
+
+
+def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Describe the values that differ between two configs as plain data: ``"optimization.epochs was 3 and is 4"``."""
+    flat_before, flat_now = flattened(before), flattened(now)
+    return [
+        f"{key} was {_shown(flat_before, key)} and is {_shown(flat_now, key)}"
+        for key in sorted(flat_before.keys() | flat_now.keys())
+        if flat_before.get(key) != flat_now.get(key)
+    ]
+
+
+def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings by their dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= flattened(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _shown(flat: Mapping[str, Any], key: str) -> str:
+    return json.dumps(flat[key], ensure_ascii=False) if key in flat else "absent"

@@ -12,7 +12,8 @@ from typing import Self
 import torch
 
 from treeparse.batch import pick_device
-from treeparse.model.folder.storage import file_header, from_plain, without_header
+from treeparse.model.folder.storage import file_header, without_header
+from treeparse.model.settings import read_settings
 from treeparse.sentence import Sentence
 from treeparse.version import installed_version
 
@@ -81,7 +82,7 @@ class Provenance:
     @classmethod
     def from_json(cls, text: str, where: str) -> Self:
         """Read the text that ``to_json`` wrote."""
-        return from_plain(cls, without_header(json.loads(text), where), where)
+        return read_settings(cls, without_header(json.loads(text), where), where)
 
 
 def everyday_sentence(sentences: Sequence[Sentence]) -> tuple[str, ...]:

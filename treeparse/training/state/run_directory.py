@@ -24,8 +24,8 @@ from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.folder.files import RUN_CHECKPOINTS, RUN_MODEL
-from treeparse.model.folder.storage import file_header, from_plain, without_header
-from treeparse.model.scorers import scorer_kind
+from treeparse.model.folder.storage import file_header, without_header
+from treeparse.model.settings import plain_settings, read_settings
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.provenance import Provenance
 
@@ -101,7 +101,7 @@ class RunDirectory:
 
     def write_parser(self, parser: Parser) -> None:
         """Save the parser's settings and vocabularies, before the first state."""
-        values = {**file_header(), "config": asdict(parser.config), "vocabulary": parser.indexer.to_json()}
+        values = {**file_header(), "config": plain_settings(parser.config), "vocabulary": parser.indexer.to_json()}
         atomic_write(self.parser, json.dumps(values, ensure_ascii=False))
 
     def read_parser(self) -> Parser:
@@ -112,8 +112,8 @@ class RunDirectory:
             )
         try:
             values = without_header(from_json(self.parser.read_bytes()), str(self.parser))
-            config = from_plain(ParserConfig, values["config"], f"{self.parser}, config")
-            return Parser(config, Indexer.from_json(values["vocabulary"], scorer_kind(config).restored))
+            config = read_settings(ParserConfig, values["config"], f"{self.parser}, config")
+            return Parser(config, Indexer.from_json(values["vocabulary"], config.reader.restored))
         except TreeparseError:
             raise
         except ValueError as error:

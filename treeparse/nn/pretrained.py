@@ -14,13 +14,20 @@ from typing import Any
 
 from tokenizers import Tokenizer
 from torch import Tensor
-from transformers import AutoModel, AutoTokenizer
 
 from treeparse.data.features.subwords import SpecialSubwords
+from treeparse.downloads import snapshot
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
-from treeparse.model.folder.files import snapshot
-from treeparse.nn.huggingface import UNLIMITED, architecture_of, config_of, library_faults, model_arguments, quiet
+from treeparse.nn.huggingface import (
+    UNLIMITED,
+    architecture_of,
+    config_of,
+    library,
+    library_faults,
+    model_arguments,
+    quiet,
+)
 
 CONFIG = "config.json"
 # The files to download from the Hub: no pickled weights, and no code.
@@ -93,7 +100,9 @@ class Pretrained:
         The limit is 0 for a tokenizer without one.
         """
         with quiet(), self._problems("its tokenizer cannot be read"):
-            tokenizer: Any = AutoTokenizer.from_pretrained(self.folder, local_files_only=True, trust_remote_code=False)
+            tokenizer: Any = library().AutoTokenizer.from_pretrained(
+                self.folder, local_files_only=True, trust_remote_code=False
+            )
         if not tokenizer.is_fast:
             raise self._unusable("its tokenizer has no fast version (tokenizer.json)")
         content = tokenizer.backend_tokenizer.to_str()
@@ -122,7 +131,7 @@ class Pretrained:
         """Return the weights by their names in a model of this architecture; raise if one is missing."""
         config = config_of(architecture)
         with quiet(), self._problems("its weights cannot be read"):
-            model, loading = AutoModel.from_pretrained(
+            model, loading = library().AutoModel.from_pretrained(
                 self.folder,
                 config=config,
                 use_safetensors=True,
