@@ -120,12 +120,14 @@ import sys
 site, project, folder, *texts = sys.argv[1:]
 assert "spacy" not in sys.modules and "treeparse" not in sys.modules
 sys.path[:0] = [site, project]
-import spacy
+import spacy, torch
+torch.set_num_threads(1)
 for doc in spacy.load(folder).pipe(texts):
     print([(token.text, token.head.i, token.dep_, token._.arc_prob) for token in doc])
 """
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_a_saved_pipeline_carries_its_model(tmp_path: Path, model: str, forks: Forks) -> None:
     """In a new process that finds the component by its entry point, after the model's own folder is gone."""
     folder, saved = tmp_path / "model", tmp_path / "pipeline"

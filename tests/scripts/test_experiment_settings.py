@@ -9,10 +9,11 @@ import experiment_recipes
 import experiment_second_order
 import pytest
 
+from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.shipped import shipped_files
 from treeparse.training import TrainConfig, load_config
 from treeparse.training.settings.reading import build_objective
-from treeparse.training.settings.resolve import TreebankFacts, resolve_settings
+from treeparse.training.settings.resolve import resolve_data, resolve_settings
 
 
 def config_of(name: str, options: Mapping[str, object]) -> TrainConfig:
@@ -41,7 +42,10 @@ def test_a_kind_of_trees_has_its_objective_and_epochs(method: str) -> None:
 )
 def test_a_config_has_the_epochs_of_its_setting(config: str, setting: str, epochs: int) -> None:
     options = experiment_recipes.settings_of(config, setting)
-    assert resolve_settings(config_of(config, options), TreebankFacts([20] * 1000)).optimization.epochs == epochs
+    settings = config_of(config, options)
+    data = resolve_data(settings, [20] * 1000)
+    steps = len(BucketBatchSampler([20] * 1000, max_words=data.batch_words, max_squared=data.batch_squared))
+    assert resolve_settings(settings, data, steps).optimization.epochs == epochs
 
 
 def test_the_epochs_by_hand_are_chosen_by_the_dev_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

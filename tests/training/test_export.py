@@ -107,7 +107,8 @@ def test_training_ends_with_its_best_epoch_whatever_was_exported(
     best_epoch, expected = best(run)
     assert best_epoch == epoch and equal(weights(run / "model"), expected)
     assert (snapshot(run / "model") == early) == (epoch == 1)
-    assert {*os.listdir(run)} == {*["checkpoints", "config.yaml", "metrics.csv", "model", "origin.json", "tensorboard"]}
+    logs = {"metrics.csv", "tensorboard"}
+    assert {*os.listdir(run)} == {"checkpoints", "config.yaml", "model", "origin.json", "parser.json", *logs}
 
 
 def test_export_beside_training(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

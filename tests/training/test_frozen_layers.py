@@ -30,7 +30,7 @@ from treeparse.sentence import Sentence
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.data.frozen_layers import cached_indexer
 from treeparse.training.settings.config import DataConfig, ResolvedConfig
-from treeparse.training.settings.resolve import TreebankFacts, resolve_settings
+from treeparse.training.settings.resolve import resolve_data, resolve_settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -53,7 +53,7 @@ def frozen(folder: Path, **settings: Any) -> Parser:
 def config_of(parser: Parser, cache: Path, dtype: CacheDtype = "float16") -> ResolvedConfig:
     data = DataConfig("a.conllu", batch_words=60, cache=str(cache), cache_dtype=dtype)
     config = TrainConfig(data, str(cache / "run"), model=parser.config, trainer={"accelerator": "cpu"})
-    return resolve_settings(config, TreebankFacts([*map(len, SENTENCES)]))
+    return resolve_settings(config, resolve_data(config, [*map(len, SENTENCES)]), steps_per_epoch=10)
 
 
 def encoder_of(parser: Parser) -> TransformerEncoder:

@@ -1,10 +1,12 @@
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from treeparse.data.batches.batching import BucketBatchSampler
-from treeparse.data.batches.mixing import TrainingMix
+from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import TreeparseError
 from treeparse.names import Mixing
@@ -18,7 +20,13 @@ from treeparse.training.settings.config import (
     TrainConfig,
 )
 from treeparse.training.settings.reading import load_config
-from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
+from treeparse.training.settings.resolve import (
+    resolution_remarks,
+    resolve_data,
+    resolve_settings,
+    with_trainers_epochs,
+    workload,
+)
 
 AUTO_OPTIMIZATION = OptimizationConfig()
 
@@ -29,7 +37,18 @@ def config(dev: str | None = "dev.conllu", optimization: OptimizationConfig = AU
 
 
 def resolved(config: TrainConfig, lengths: list[int]) -> ResolvedConfig:
-    return resolve_settings(config, TreebankFacts(lengths))
+    return resolved_with_batches(config, lengths)[0]
+
+
+def resolved_with_batches(
+    config: TrainConfig, lengths: list[int], earlier: Mapping[str, Any] | None = None, mix: TrainingMix = ALL_LABELLED
+) -> tuple[ResolvedConfig, EpochSampler]:
+    config = with_trainers_epochs(config)
+    data = resolve_data(config, lengths, earlier)
+    sampler = EpochSampler(
+        lengths, max_words=data.batch_words, max_squared=data.batch_squared, seed=config.seed, mix=mix
+    )
+    return resolve_settings(config, data, len(sampler), earlier), sampler
 
 
 def lengths(words: int) -> list[int]:
@@ -91,7 +110,7 @@ def test_a_resolved_config_resolves_to_itself() -> None:
 def test_a_resumed_run_keeps_the_values_that_it_chose() -> None:
     before = resolved(config(), lengths(20_000))
     longer = config(optimization=replace(AUTO_OPTIMIZATION, steps=9000))
-    plan = resolve_settings(longer, TreebankFacts(lengths(20_000)), before.to_dict())
+    plan = resolved_with_batches(longer, lengths(20_000), before.to_dict())[0]
     assert plan.optimization.epochs > before.optimization.epochs
     changed = {"epochs", "steps"}
     for name, value in vars(before.optimization).items():
@@ -126,8 +145,8 @@ SIZES = {"small": 20_000, "large": 300_000}
 def test_shipped_configs_fit_any_size(name: str, passes: int, steps: int) -> None:
     config = load_config(shipped_files()[name], ["--data.train", "a.conllu", "--data.dev", "b.conllu"])
     for size, words in SIZES.items():
-        plan = resolved(config, lengths(words))
-        optimization, work = plan.optimization, workload(plan, TreebankFacts(lengths(words)))
+        plan, batches = resolved_with_batches(config, lengths(words))
+        optimization, work = plan.optimization, workload(plan, batches, lengths(words))
         assert work.epochs == passes if size == "large" else work.epochs > passes
         assert steps <= work.steps and optimization.warmup_steps == round(0.03 * work.steps)
         assert plan.data.batch_words == (1000 if size == "large" else 300)
@@ -171,8 +190,8 @@ def test_long_warmups_and_few_steps_are_warned_of() -> None:
 
 
 def test_workload() -> None:
-    plan = resolved(config(), lengths(20_000))
-    work = workload(plan, TreebankFacts(lengths(20_000), 30))
+    plan, batches = resolved_with_batches(config(), lengths(20_000))
+    work = workload(plan, batches, lengths(20_000), dev_words=30)
     assert (work.sentences, work.words, work.dev_words) == (len(lengths(20_000)), sum(lengths(20_000)), 30)
     assert work.steps == work.epochs * work.steps_per_epoch == plan.optimization.steps
     assert work.evaluations * plan.optimization.dev_every == work.epochs
@@ -183,11 +202,10 @@ def test_steps_are_those_of_both_kinds_of_batches(tmp_path: Path, mixing: Mixing
     lines = ["w " * length + "\n" for length in lengths(60_000)]
     (tmp_path / "a.txt").write_text("".join(lines), encoding="utf-8")
     text = UnlabelledText([tmp_path / "a.txt"], words=40_000, max_words=100)
-    labelled = TreebankFacts(lengths(20_000))
-    facts = replace(labelled, mix=TrainingMix(None, text, mixing, 2.0))
-    plain, plan = resolve_settings(config(), labelled), resolve_settings(config(), facts)
+    plain, labelled = resolved_with_batches(config(), lengths(20_000))
+    plan, both = resolved_with_batches(config(), lengths(20_000), mix=TrainingMix(None, text, mixing, 2.0))
     assert plan.data == plain.data
-    work, alone = workload(plan, facts), workload(plain, labelled)
+    work, alone = workload(plan, both, lengths(20_000)), workload(plain, labelled, lengths(20_000))
     assert (work.sentences, work.words, work.unlabelled_words) == (
         alone.sentences,
         alone.words,

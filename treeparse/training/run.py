@@ -1,14 +1,16 @@
 """A training run: from its settings to its model directory, and its resumption."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import torch
 
+from treeparse.data.batches.mixing import EpochSampler, TrainingMix
 from treeparse.data.batches.module import TreebankModule
+from treeparse.data.batches.steps import steps_of
 from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.words import Features
 from treeparse.data.files import expand_paths
 from treeparse.data.text.rawtext import multiword_tokens
 from treeparse.errors import TreeparseError
@@ -35,9 +37,16 @@ from treeparse.training.loop.processes import Processes, join
 from treeparse.training.loop.progress import without_notices
 from treeparse.training.loop.training import Training
 from treeparse.training.release import export_model
-from treeparse.training.settings.config import ResolvedConfig, TrainConfig
+from treeparse.training.settings.config import ResolvedConfig, ResolvedData, TrainConfig
 from treeparse.training.settings.reading import build_objective
-from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
+from treeparse.training.settings.resolve import (
+    batches_per_step,
+    resolution_remarks,
+    resolve_data,
+    resolve_settings,
+    with_trainers_epochs,
+    workload,
+)
 from treeparse.training.settings.trainer import training_device
 from treeparse.training.state.history import EpochRecord, best_record, clock
 from treeparse.training.state.identity import check_identity, run_identity
@@ -68,10 +77,11 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
             raise TreeparseError(
                 f"{run.path} already holds a run: resume it with --resume {run.path}, or name another --output."
             )
-        if config.is_linear:
-            history = _train_linear(config, run, console, resume=resume)
+        training, state = processes.after_first(lambda: _begun(config, run, processes, console, resume=resume))
+        if isinstance(training, LinearTraining):
+            history = fit_linear(training, run, state, console)
         else:
-            history = _train_neural(config, run, processes, console, resume=resume)
+            history = fit(training, run, state, console)
         if history:
             processes.in_first(lambda: export_model(run))
     _say_result(run, history, console)
@@ -91,88 +101,75 @@ def prepare(config: TrainConfig, *, quiet: bool = False) -> Training:
     if config.is_linear:
         raise TreeparseError("A linear model is not trained by Lightning's Trainer: use treeparse.training.train.")
     processes = join(config.trainer)
-    return _prepare(config, RunDirectory(config.output), None, processes, Console(quiet=quiet))
+    training = _prepare(config, RunDirectory(config.output), None, processes, Console(quiet=quiet))
+    assert isinstance(training, Training)
+    return training
 
 
-def _train_neural(
+def _begun(
     config: TrainConfig, run: RunDirectory, processes: Processes, console: Console, *, resume: bool
-) -> Sequence[EpochRecord]:
-    def begun() -> tuple[Training, RunState | None]:
-        state = run.read_state() if resume else None
-        training = _prepare(config, run, state, processes, console)
-        if processes.is_first:
-            _begin(run, training.config, training.module.parser, training.data.train_data.sentences, resume=resume)
-        return training, state
-
-    training, state = processes.after_first(begun)
-    return fit(training, run, state, console)
-
-
-def _train_linear(config: TrainConfig, run: RunDirectory, console: Console, *, resume: bool) -> Sequence[EpochRecord]:
+) -> tuple[Training | LinearTraining, RunState | None]:
+    """Prepare a run or its resumption, and write the files of the run that no epoch changes."""
     state = run.read_state() if resume else None
-    training = _prepare_linear(config, state, console)
-    _begin(run, training.config, training.parser, training.train, resume=resume)
-    return fit_linear(training, run, state, console)
+    training = _prepare(config, run, state, processes, console)
+    if processes.is_first:
+        run.begin(training.config.to_yaml(), replace=resume)
+        run.write_parser(training.parser)
+        files = expand_paths(listed(config.data.train))
+        device = "cpu" if config.is_linear else str(training_device(config.trainer))
+        run.write_provenance(Provenance.of(files, training.train, device))
+    return training, state
 
 
 def _prepare(
     config: TrainConfig, run: RunDirectory, state: RunState | None, processes: Processes, console: Console
-) -> Training:
+) -> Training | LinearTraining:
     """Build everything that the epochs of a run need; the settings are the first process's."""
     earlier = None if state is None else state.identity["settings"]
     if not processes.is_first:
         earlier = run.read_settings()
+    config = with_trainers_epochs(config)
     with console.during("reading the treebanks"):
         treebanks = load_treebanks(config, console.say)
     train = treebanks.train_words
-    objective = _build_objective(config, train)
-    say_crossing_arcs(config.model.trees, train, console.say)
+    objective = _checked_objective(config, train)
+    if objective is not None:
+        say_crossing_arcs(config.model.trees, train, console.say)
     say_many_labels(train, console.say)
     dev = dev_sentences(config, treebanks, train, console.say)
     mix = load_training_mix(config, treebanks, console.say)
-    facts = TreebankFacts([*map(len, train)], sum(map(len, treebanks.dev_words)), mix=mix)
 
-    parser = _build_parser(config, train, facts, console, is_new=state is None)
-    length = parser.indexer.features.length
-    facts = replace(facts, sizes=[*map(length, train)], size_of=length)
-    resolved = resolve_settings(config, facts, earlier, processes=processes.count)
-    console.remark(files_remark(resolved.data, treebanks))
-    for remark in resolution_remarks(config, resolved) if state is None else ():
+    parser = _build_parser(config, train, mix, console, is_new=state is None)
+    words = [*map(len, train)]
+    data = resolve_data(config, words, earlier)
+    sampler = _build_sampler(data, config.seed, parser.indexer.features, train, mix)
+    steps = steps_of(len(sampler), batches_per_step(config.trainer, processes.count))
+    resolved = resolve_settings(config, data, steps, earlier)
+    console.remark(files_remark(data, treebanks))
+    for remark in resolution_remarks(config, resolved) if state is None and objective is not None else ():
         console.remark(remark)
 
     identity = run_identity(resolved, parser.indexer.to_json(), train, dev, mix, processes.count)
     if state is not None:
-        check_identity(state.identity, identity, Path(config.output))
+        check_identity(state.identity, identity, run.path)
     # Only after the check of identity, because neither resumption nor any weight depends on these.
     parser.indexer.multiword_tokens |= multiword_tokens(treebanks.train)
+    if objective is None:
+        return LinearTraining(resolved, parser, train, dev, identity)
     indexer = cached_indexer(resolved, parser, [*train, *dev], console)
 
     name_of = partial(treebanks.name_of, text=mix.unlabelled)
     module = ParserModule(parser, objective, resolved.optimization, name_of=name_of)
-    data = _build_batches(resolved, indexer, parser, objective, train, dev, facts)
-    return Training(resolved, workload(resolved, facts, processes.count), module, data, identity, processes)
+    work = workload(resolved, sampler, words, dev_words=sum(map(len, dev)), processes=processes.count)
+    batches = _build_batches(module, resolved, sampler, indexer, train, dev)
+    return Training(resolved, work, module, batches, identity, processes)
 
 
-def _prepare_linear(config: TrainConfig, state: RunState | None, console: Console) -> LinearTraining:
-    """Build everything that the epochs of a run of a linear model need."""
-    earlier = None if state is None else state.identity["settings"]
-    with console.during("reading the treebanks"):
-        treebanks = load_treebanks(config, console.say)
-    check_linear(config)
-    train = treebanks.train_words
-    dev = dev_sentences(config, treebanks, train, console.say)
-    facts = TreebankFacts([*map(len, train)], sum(map(len, treebanks.dev_words)))
-    parser = _build_parser(config, train, facts, console, is_new=state is None)
-    resolved = resolve_settings(config, facts, earlier)
-    console.remark(files_remark(resolved.data, treebanks))
-    identity = run_identity(resolved, parser.indexer.to_json(), train, dev)
-    if state is not None:
-        check_identity(state.identity, identity, Path(config.output))
-    parser.indexer.multiword_tokens |= multiword_tokens(treebanks.train)
-    return LinearTraining(resolved, parser, train, dev, identity)
-
-
-def _build_objective(config: TrainConfig, train: Sequence[Sentence]) -> Objective:
+def _checked_objective(config: TrainConfig, train: Sequence[Sentence]) -> Objective | None:
+    """Build the objective, None for a linear model; raise if it or the model cannot learn from the sentences."""
+    if config.is_linear:
+        check_linear(config)
+        return None
     objective = build_objective(config.objective)
     unlabelled = config.data.unlabelled is not None
     check_objective(objective, train, trees=config.model.trees, unlabelled=unlabelled)
@@ -180,10 +177,10 @@ def _build_objective(config: TrainConfig, train: Sequence[Sentence]) -> Objectiv
 
 
 def _build_parser(
-    config: TrainConfig, train: Sequence[Sentence], facts: TreebankFacts, console: Console, *, is_new: bool
+    config: TrainConfig, train: Sequence[Sentence], mix: TrainingMix, console: Console, *, is_new: bool
 ) -> Parser:
     """Build the parser that the run starts from; its weights depend on the seed alone."""
-    text = facts.mix.unlabelled
+    text = mix.unlabelled
     torch.manual_seed(config.seed)
     with console.during("building the vocabularies and the parser"):
         parser, remark = initial_parser(config, train, [] if text is None else [s.words for s in text.share(0)])
@@ -194,28 +191,30 @@ def _build_parser(
     return parser
 
 
+def _build_sampler(
+    data: ResolvedData, seed: int, features: Features, train: Sequence[Sentence], mix: TrainingMix
+) -> EpochSampler:
+    bounds = {"max_words": data.batch_words, "max_squared": data.batch_squared}
+    return EpochSampler([*map(features.length, train)], **bounds, seed=seed, mix=mix, length=features.length)
+
+
 def _build_batches(
+    module: ParserModule,
     config: ResolvedConfig,
+    sampler: EpochSampler,
     indexer: Indexer,
-    parser: Parser,
-    objective: Objective,
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
-    facts: TreebankFacts,
 ) -> TreebankModule:
     return TreebankModule(
         train,
         dev,
         indexer.collate,
-        partial(parser.words_of_terms, objective=objective),
-        batch_words=config.data.batch_words,
-        batch_squared=config.data.batch_squared,
+        partial(module.parser.words_of_terms, objective=module.objective),
+        sampler,
         workers=config.data.workers,
         start_method=config.data.start_method,
-        seed=config.seed,
-        mix=facts.mix,
-        check=parser.indexer.features.check,
-        length=facts.size_of,
+        check=module.parser.indexer.features.check,
         ahead=batches_ahead(training_device(config.trainer)),
     )
 
@@ -223,17 +222,6 @@ def _build_batches(
 def batches_ahead(device: torch.device) -> int:
     """Return the number of batches made in advance while a device computes; 0 on the CPU, which would do both."""
     return 0 if device.type == "cpu" else AHEAD
-
-
-def _begin(
-    run: RunDirectory, config: ResolvedConfig, parser: Parser, train: Sequence[Sentence], *, resume: bool
-) -> None:
-    """Write the files of a run that no epoch changes."""
-    run.begin(config.to_yaml(), replace=resume)
-    run.write_parser(parser)
-    files = expand_paths(listed(config.data.train))
-    device = "cpu" if config.is_linear else str(training_device(config.trainer))
-    run.write_provenance(Provenance.of(files, train, device))
 
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from treeparse.batch import Batch
-from treeparse.data.batches.mixing import ALL_LABELLED, TrainingMix
+from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
 from treeparse.data.batches.module import TreebankModule
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.words import LexicalFeatures
@@ -28,8 +28,10 @@ def make(
     sentences: list[Sentence], *, mix: TrainingMix = ALL_LABELLED, tags: tuple[str, ...] = (), **options: Any
 ) -> TreebankModule:
     indexer = Indexer.build(sentences, LexicalFeatures.build(sentences, min_count=1, tags=tags))
-    options = {"batch_words": 25, "workers": 0, "seed": 3, "check": indexer.features.check} | options
-    return TreebankModule(sentences, sentences[:5], indexer.collate, lambda batch: {}, mix=mix, **options)
+    bounds = {"max_words": options.pop("batch_words", 25), "max_squared": options.pop("batch_squared", None)}
+    sampler = EpochSampler([*map(len, sentences)], **bounds, seed=options.pop("seed", 3), mix=mix)
+    options = {"workers": 0, "check": indexer.features.check} | options
+    return TreebankModule(sentences, sentences[:5], indexer.collate, lambda batch: {}, sampler, **options)
 
 
 def with_text(path: Path, mixing: Mixing) -> TrainingMix:

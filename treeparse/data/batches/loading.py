@@ -46,17 +46,18 @@ class Loader(Protocol):
 
 
 @dataclass(frozen=True)
-class AheadLoader:
-    """A loader whose thread makes ``ahead`` batches in advance."""
+class PlainLoader:
+    """A loader without worker processes, whose thread makes ``ahead`` batches in advance; with 0 there is no thread."""
 
-    loader: DataLoader[ShareOfStep]
-    ahead: int
+    dataset: StepDataset
+    plan: Sampler[Any]
+    ahead: int = 0
 
     def __iter__(self) -> Iterator[ShareOfStep]:
-        return map_ahead(self.loader.dataset.__getitem__, self.loader.sampler, self.ahead)
+        return map_ahead(self.dataset.__getitem__, self.plan, self.ahead)
 
     def __len__(self) -> int:
-        return len(self.loader)
+        return len(self.plan)  # pyright: ignore[reportArgumentType]
 
 
 def batch_loader(
@@ -71,15 +72,16 @@ def batch_loader(
 
     Without workers, a thread makes ``ahead`` batches in advance. The batches are the same either way.
     """
-    loader = DataLoader(
+    if not workers:
+        return PlainLoader(dataset, sampler, ahead)
+    return DataLoader(
         dataset,
         # As `sampler` with batch_size=None, not as `batch_sampler`: each of its items asks the dataset for one batch.
         batch_size=None,
         sampler=sampler,
         num_workers=workers,
-        persistent_workers=workers > 0,
-        multiprocessing_context=start_method if workers else None,
+        persistent_workers=True,
+        multiprocessing_context=start_method,
         # Every iterator draws a seed for its workers, which must not come from the generator that dropout reads.
         generator=torch.Generator(),
     )
-    return AheadLoader(loader, ahead) if ahead and not workers else loader

@@ -8,14 +8,14 @@ from pytorch_lightning import LightningDataModule
 from treeparse.batch import Batch
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.loading import Collate, Loader, StepDataset, batch_loader
-from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
+from treeparse.data.batches.mixing import EpochSampler
 from treeparse.data.batches.steps import Item, ShareOfStep, StepSampler, WordsOf
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence
 
 
 class TreebankModule(LightningDataModule):
-    """The batches of training and of the dev set, which depend on ``seed`` and the epoch alone, not on workers.
+    """The batches of training and of the dev set, which depend on the seed and the epoch alone, not on workers.
 
     Each of the trainer's devices gets its share of every step. The trainer must have
     ``reload_dataloaders_every_n_epochs=1``, because the batches of an epoch are planned when the trainer asks for its
@@ -26,14 +26,10 @@ class TreebankModule(LightningDataModule):
         dev: the sentences of the dev set.
         collate: makes a batch of sentences and their indices; with workers it must pickle.
         words_of_terms: returns the words that each term of the loss is the mean over, in a batch.
-        batch_words: see `BucketBatchSampler`.
-        batch_squared: see `BucketBatchSampler`.
+        sampler: plans the batches of training; those of the dev set have its bounds, and dropout its seed.
         workers: number of processes that make batches.
         start_method: how these processes start.
-        seed: seed of the order and of dropout.
-        mix: the training sentences and the unlabelled text of an epoch.
         check: raises for an unlabelled sentence that ``collate`` does not take.
-        length: returns what a sentence counts for in the bounds of a batch.
         ahead: number of batches that a thread makes in advance where there are no workers.
     """
 
@@ -43,25 +39,19 @@ class TreebankModule(LightningDataModule):
         dev: Sequence[Sentence],
         collate: Collate,
         words_of_terms: Callable[[Batch], Mapping[str, int]],
+        sampler: EpochSampler,
         *,
-        batch_words: int,
-        batch_squared: int | None = None,
         workers: int = 0,
         start_method: str | None = None,
-        seed: int = 0,
-        mix: TrainingMix = ALL_LABELLED,
         check: Callable[[Sentence], None] | None = None,
-        length: Callable[[Sentence], int] = len,
         ahead: int = 0,
     ) -> None:
         super().__init__()
         self.train_data, self.dev_data = StepDataset(train, collate), StepDataset(dev, collate)
-        self.words_of_terms = words_of_terms
-        self.workers, self.start_method, self.ahead, self.seed = workers, start_method, ahead, seed
-        bounds = {"max_words": batch_words, "max_squared": batch_squared}
-        self.sampler: EpochSampler = EpochSampler([*map(length, train)], **bounds, seed=seed, mix=mix, length=length)
-        self.check = check
-        self.dev_sampler: BucketBatchSampler = BucketBatchSampler([*map(length, dev)], **bounds)
+        self.words_of_terms, self.sampler, self.check = words_of_terms, sampler, check
+        self.workers, self.start_method, self.ahead, self.seed = workers, start_method, ahead, sampler.seed
+        bounds = {"max_words": sampler.max_words, "max_squared": sampler.max_squared}
+        self.dev_sampler: BucketBatchSampler = BucketBatchSampler([*map(sampler.length, dev)], **bounds)
         self._loader: Loader | None = None
         self._words: dict[int, Mapping[str, int]] = {}  # of labelled sentences, by index
 

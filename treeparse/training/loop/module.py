@@ -219,7 +219,8 @@ class ParserModule(pl.LightningModule):
         """Log the scores of the dev set. Callbacks choose a model by them."""
         scores = self.scores.compute()  # of all devices
         shown = {name: scores[name] for name in ("uas", "las")}
-        self.log_dict(shown | (self.tag_scores.compute() if self.parser.tag_names else {}))
+        shown |= self.tag_scores.compute() if self.parser.tag_names else {}
+        self.log_dict(shown, sync_dist=True, reduce_fx="max")  # the maximum of equal numbers has no rounding
         self.scores.reset()
         self.tag_scores.reset()
 

@@ -1,4 +1,4 @@
-"""Output of a run: its size, a progress bar and lines of text, without Lightning's notices."""
+"""Output of a run: its size, a progress bar and lines of text."""
 
 import logging
 import math
@@ -11,7 +11,6 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from lightning_fabric.utilities.warnings import PossibleUserWarning
 
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.progress import Bar, Console
@@ -109,16 +108,12 @@ def spoken_time(seconds: float) -> str:
 
 @contextmanager
 def without_notices(*, quiet: bool) -> Iterator[None]:
-    """Silence advice of Lightning that does not apply here, and if ``quiet`` all that Lightning logs."""
+    """Show no notices and no warnings of Lightning's if ``quiet``."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric") if quiet]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():
-        # Lightning advises as many workers as cores; making batches takes no noticeable time beside training.
-        warnings.filterwarnings("ignore", category=PossibleUserWarning, module="pytorch_lightning")
-        # A run's folder of checkpoints has the parser's settings from the start, and a resumed run's has checkpoints.
-        warnings.filterwarnings("ignore", "Checkpoint directory", category=UserWarning, module="pytorch_lightning")
-        # Lightning's own use of a class that torch is about to rename.
-        warnings.filterwarnings("ignore", ".*LeafSpec", category=FutureWarning, module="pytorch_lightning")
+        if quiet:
+            warnings.filterwarnings("ignore", module="pytorch_lightning")
         for logger in loggers:
             logger.setLevel(logging.ERROR)
         try:

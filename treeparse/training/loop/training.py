@@ -1,10 +1,12 @@
 """What the epochs of a run need, and the arguments of Lightning's Trainer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from treeparse.data.batches.module import TreebankModule
+from treeparse.model import Parser
+from treeparse.sentence import Sentence
 from treeparse.training.loop.module import ParserModule
 from treeparse.training.loop.processes import Processes
 from treeparse.training.settings.config import ResolvedConfig
@@ -22,6 +24,16 @@ class Training:
     data: TreebankModule
     identity: Mapping[str, Any]
     processes: Processes
+
+    @property
+    def parser(self) -> Parser:
+        """The parser that learns."""
+        return self.module.parser
+
+    @property
+    def train(self) -> Sequence[Sentence]:
+        """The training sentences."""
+        return self.data.train_data.sentences
 
     @property
     def trainer_options(self) -> dict[str, Any]:

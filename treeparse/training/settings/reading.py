@@ -222,7 +222,7 @@ def _suggestion(settings: Mapping[Any, Any], options: Options) -> str:
             continue
         whole = [] if parts[-1] in last_parts else get_close_matches(".".join(parts), known, n=1)
         if close := whole or [last_parts[part] for part in get_close_matches(parts[-1], last_parts, n=1)]:
-            return f" Did you mean {dashes}{close[0]}?"
+            return f". Did you mean {dashes}{close[0]}?"
     return ""
 
 

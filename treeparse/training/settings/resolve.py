@@ -1,14 +1,13 @@
 """Resolution of the settings that a config leaves to ``auto``: they follow from the treebank and the machine."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
+from treeparse.data.batches.mixing import EpochSampler
 from treeparse.data.batches.steps import steps_of
 from treeparse.nn.precision import has_bfloat16
-from treeparse.sentence import Sentence
 from treeparse.training.settings.config import (
     SECTIONS,
     DataConfig,
@@ -25,26 +24,8 @@ LEAST_BATCH, MOST_BATCH = 200, 1000  # words
 EVALUATIONS = 20  # on the dev set in a whole run
 LEAST_PATIENCE = 5  # evaluations
 WARMUP_SHARE, AVERAGE_SHARE, PATIENCE_SHARE = 0.03, 0.06, 1 / 3  # of all steps, and of all epochs
+Section = TypeVar("Section", DataConfig, OptimizationConfig)
 LONG_WARMUP, FEW_STEPS = 1 / 5, 500  # bounds of warnings: a share of all steps, and their number
-
-
-@dataclass(frozen=True, slots=True)
-class TreebankFacts:
-    """The facts about a run's sentences that its settings and its workload depend on.
-
-    Attributes:
-        lengths: number of words of each training sentence.
-        dev_words: number of words of the dev set.
-        sizes: what each training sentence counts for in the bounds of a batch; by default its words.
-        size_of: returns what any other sentence counts for.
-        mix: what an epoch consists of.
-    """
-
-    lengths: Sequence[int]
-    dev_words: int = 0
-    sizes: Sequence[int] | None = None
-    size_of: Callable[[Sentence], int] = len
-    mix: TrainingMix = ALL_LABELLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,38 +47,44 @@ class Workload:
         return self.steps_per_epoch * self.epochs
 
 
-def resolve_settings(
-    config: TrainConfig, facts: TreebankFacts, earlier: Mapping[str, Any] | None = None, *, processes: int = 1
-) -> ResolvedConfig:
-    """Replace every ``auto`` by a value, and the epochs by the number that the steps need.
-
-    ``trainer.max_epochs`` and ``trainer.check_val_every_n_epoch`` win over the settings of optimization.
+def resolve_data(config: TrainConfig, lengths: Sequence[int], earlier: Mapping[str, Any] | None = None) -> ResolvedData:
+    """Replace every ``auto`` in the settings of the data.
 
     Args:
         config: the settings of the user.
-        facts: facts about the run's sentences.
+        lengths: number of words of each training sentence.
         earlier: the resolved settings of the run to resume, as plain data; their values replace ``auto`` first.
-        processes: number of processes that train together.
     """
-    if earlier is not None:
-        config = _with_earlier_values(config, earlier)
-    data = ResolvedData(**{**vars(config.data), "batch_words": resolve_batch_words(config.data, facts.lengths)})
+    data = _with_earlier_values(config.data, (earlier or {}).get("data", {}))
+    return ResolvedData(**{**vars(data), "batch_words": resolve_batch_words(data, lengths)})
+
+
+def resolve_settings(
+    config: TrainConfig, data: ResolvedData, steps_per_epoch: int, earlier: Mapping[str, Any] | None = None
+) -> ResolvedConfig:
+    """Replace every ``auto`` by a value, and the epochs by the number that the steps need.
+
+    Args:
+        config: the settings of the user, `with_trainers_epochs`.
+        data: the resolved settings of the data.
+        steps_per_epoch: number of steps of the first epoch.
+        earlier: the resolved settings of the run to resume, as plain data; their values replace ``auto`` first.
+    """
+    earlier = earlier or {}
+    optimization = _with_earlier_values(config.optimization, earlier.get("optimization", {}))
     has_dev = data.dev is not None or data.dev_share > 0
-    steps_per_epoch = steps_of(len(_first_epoch(data, config.seed, facts)), batches_per_step(config.trainer, processes))
-    optimization = with_trainers_epochs(config)
-    sections = {
-        "data": data,
-        "optimization": _resolve_optimization(optimization, steps_per_epoch, has_dev, config.trainer.get("max_epochs")),
-        "trainer": {**config.trainer, "precision": resolve_precision(config.trainer)},
-    }
-    return ResolvedConfig(**{**vars(config), **sections})
+    optimization = _resolve_optimization(optimization, steps_per_epoch, has_dev, config.trainer.get("max_epochs"))
+    precision = config.trainer.get("precision") or earlier.get("trainer", {}).get("precision")
+    trainer = {**config.trainer, "precision": precision or default_precision(config.trainer)}
+    return ResolvedConfig(**{**vars(config), "data": data, "optimization": optimization, "trainer": trainer})
 
 
-def with_trainers_epochs(config: TrainConfig) -> OptimizationConfig:
-    """Return the settings of the optimisation, with the epochs that the Trainer's arguments name, if they do."""
+def with_trainers_epochs(config: TrainConfig) -> TrainConfig:
+    """Return the settings with the epochs by ``trainer.max_epochs`` and ``check_val_every_n_epoch``, if given."""
     epochs, every = config.trainer.get("max_epochs"), config.trainer.get("check_val_every_n_epoch")
-    optimization = config.optimization if epochs is None else replace(config.optimization, epochs=epochs, steps="auto")
-    return optimization if every is None else replace(optimization, dev_every=every)
+    lengths = {} if epochs is None else {"epochs": epochs, "steps": "auto"}
+    lengths |= {} if every is None else {"dev_every": every}
+    return replace(config, optimization=replace(config.optimization, **lengths))
 
 
 def batches_per_step(trainer: TrainerSettings, processes: int) -> int:
@@ -111,12 +98,11 @@ def resolution_remarks(config: TrainConfig, resolved: ResolvedConfig) -> list[st
     remarks = []
     if chosen := _chosen_values(config, resolved):
         remarks.append(f"chosen for this treebank and machine: {chosen}")
-    optimization = with_trainers_epochs(config)
     for name, replaced in (("max_epochs", "epochs"), ("check_val_every_n_epoch", "dev_every")):
         if config.trainer.get(name) is not None:
             remarks.append(f"trainer.{name} {config.trainer[name]} wins over optimization.{replaced}")
-    if optimization.epochs not in ("auto", resolved.optimization.epochs):
-        remarks.append(_epochs_remark(optimization, resolved.optimization))
+    if config.optimization.epochs not in ("auto", resolved.optimization.epochs):
+        remarks.append(_epochs_remark(config.optimization, resolved.optimization))
     if warmup > LONG_WARMUP * steps:
         remarks.append(
             f"warning: the learning rate rises over {warmup:,} of {steps:,} steps (optimization.warmup_steps; auto is "
@@ -153,38 +139,27 @@ def _chosen_values(config: TrainConfig, resolved: ResolvedConfig) -> str:
     return ", ".join(chosen)
 
 
-def workload(config: ResolvedConfig, facts: TreebankFacts, processes: int = 1) -> Workload:
-    """Return the size of a run."""
-    epochs, first = config.optimization.epochs, _first_epoch(config.data, config.seed, facts)
+def workload(
+    config: ResolvedConfig, sampler: EpochSampler, lengths: Sequence[int], *, dev_words: int = 0, processes: int = 1
+) -> Workload:
+    """Return the size of a run, from the batches of its first epoch and the words of its training sentences."""
+    epochs = config.optimization.epochs
     return Workload(
-        sentences=len(first.labelled),
-        words=sum(facts.lengths[index] for index in first.labelled),
-        dev_words=facts.dev_words,
-        steps_per_epoch=steps_of(len(first), batches_per_step(config.trainer, processes)),
+        sentences=len(sampler.labelled),
+        words=sum(lengths[index] for index in sampler.labelled),
+        dev_words=dev_words,
+        steps_per_epoch=steps_of(len(sampler), batches_per_step(config.trainer, processes)),
         epochs=epochs,
         evaluations=epochs // config.optimization.dev_every,
-        unlabelled_words=sum(len(sentence.words) for sentence in first.unlabelled),
+        unlabelled_words=sum(len(sentence.words) for sentence in sampler.unlabelled),
         processes=processes,
     )
 
 
-def _first_epoch(data: ResolvedData, seed: int, facts: TreebankFacts) -> EpochSampler:
-    bounds = {"max_words": data.batch_words, "max_squared": data.batch_squared}
-    sizes = facts.lengths if facts.sizes is None else facts.sizes
-    return EpochSampler(sizes, **bounds, seed=seed, mix=facts.mix, length=facts.size_of)
-
-
-def _with_earlier_values(config: TrainConfig, earlier: Mapping[str, Any]) -> TrainConfig:
+def _with_earlier_values(section: Section, earlier: Mapping[str, Any]) -> Section:
     """Replace ``auto`` by the values of an earlier run."""
-    sections = {}
-    for name in SECTIONS:
-        section, values = getattr(config, name), earlier.get(name, {})
-        known = {key: values[key] for key, value in vars(section).items() if value == "auto" and key in values}
-        sections[name] = replace(section, **known)
-    trainer = dict(config.trainer)
-    if trainer.get("precision") is None:
-        trainer["precision"] = earlier.get("trainer", {}).get("precision")
-    return replace(config, **sections, trainer=trainer)
+    known = {name: earlier[name] for name, value in vars(section).items() if value == "auto" and name in earlier}
+    return replace(section, **known)
 
 
 def resolve_batch_words(data: DataConfig, lengths: Sequence[int]) -> int:
@@ -198,10 +173,8 @@ def resolve_batch_words(data: DataConfig, lengths: Sequence[int]) -> int:
     return min(max(fitting, LEAST_BATCH), MOST_BATCH)
 
 
-def resolve_precision(trainer: TrainerSettings) -> Any:
-    """Return the precision; null becomes bfloat16 if the device has instructions for it, because else it is slow."""
-    if trainer.get("precision") is not None:
-        return trainer["precision"]
+def default_precision(trainer: TrainerSettings) -> str:
+    """Return bfloat16 if the device has instructions for it, because else it is slow."""
     return "bf16-mixed" if has_bfloat16(training_device(trainer)) else "32-true"
 
 

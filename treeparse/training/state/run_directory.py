@@ -63,7 +63,7 @@ class RunDirectory:
         self.metrics: Path = self.path / "metrics.csv"
         self.model: Path = self.path / RUN_MODEL
         self.checkpoints: Path = self.path / RUN_CHECKPOINTS
-        self.parser: Path = self.checkpoints / "parser.json"
+        self.parser: Path = self.path / "parser.json"
         self.state: Path = self.checkpoints / "last.ckpt"
         self.best: Path = self.checkpoints / "best.ckpt"
         self.provenance: Path = self.path / "origin.json"
