@@ -28,7 +28,8 @@ from support.training.treebanks import EWT_FILES, LATIN_FILES, TURKISH_FILES, Pa
 from treeparse import Parser
 from treeparse.data import load_treebank
 from treeparse.sentence import Sentence
-from treeparse.training.state.history import best_record, read_csv
+from treeparse.training.state.history import best_record
+from treeparse.training.state.run_directory import RunDirectory
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_linear.jsonl"
 RUN = ("treebank", "method")  # tell the runs of a file apart
@@ -73,7 +74,7 @@ def experiment(runs: Sequence[tuple[str, ...]], arguments: argparse.Namespace, w
         files = files_of(treebank, arguments.treebanks, work / "data")
         gold = [sentence.words for sentence in load_treebank([f"{arguments.treebanks / treebank.files}test.conllu"])]
         scores = train_and_score(config, {**files, **options}, gold, folder)
-        best = best_record(read_csv(folder / "metrics.csv"))
+        best = best_record(RunDirectory(folder).read_history())
         more = {"dev_uas": best.dev_uas, "words_per_second": round(speed(Parser.from_pretrained(folder), gold))}
         machine = {"threads": torch.get_num_threads(), "cpu": cpu_name()}
         append_record(arguments.output, {**dict(zip(RUN, run, strict=True)), **scores, **more, **machine})

@@ -29,7 +29,8 @@ from treeparse import NonProjectiveCRF, NonProjectiveSiblingCRF, Parser, Project
 from treeparse.data import load_treebank
 from treeparse.linear.templates import ARCS
 from treeparse.sentence import Sentence, nonprojective_words
-from treeparse.training.state.history import best_record, read_csv
+from treeparse.training.state.history import best_record
+from treeparse.training.state.run_directory import RunDirectory
 from treeparse.trees.approximate.climbing import climb
 
 SIZES = (10, 20, 40, 80, 160)
@@ -149,7 +150,7 @@ class Models:
     def dev_uas(self, name: str, options: Mapping[str, object]) -> float:
         """Train on EWT and return the best UAS of its dev set, percent."""
         folder = self._train(Parts(EWT.train.removesuffix("train.conllu")), name, options)
-        return 100 * (best_record(read_csv(folder / "metrics.csv")).dev_uas or 0.0)
+        return 100 * (best_record(RunDirectory(folder).read_history()).dev_uas or 0.0)
 
     def ewt(self, name: str) -> Parser:
         """A model of EWT that `dev_uas` has trained."""

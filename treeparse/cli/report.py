@@ -15,7 +15,6 @@ from treeparse.pictures.charts import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.page import Figure, Section, figure, html_page, legend, part, sections_html, table
 from treeparse.pictures.text import escaped
 from treeparse.sentence import Sentence
-from treeparse.training.state.history import read_csv
 from treeparse.training.state.run_directory import RunDirectory
 
 CONFUSIONS = 20  # pairs of labels
@@ -75,7 +74,7 @@ def _curves(models: Sequence[str]) -> Iterator[Figure]:
         return
     folder = Path(models[0]).resolve()
     run = RunDirectory(folder.parent if folder.name == RUN_MODEL else folder)
-    history = read_csv(run.metrics) if run.metrics.is_file() else []
+    history = run.read_history() if run.state.exists() else []
     if len(history) < 2:
         return
     scores = {"dev UAS": [(r.epoch, 100 * r.dev_uas) for r in history if r.dev_uas is not None]}

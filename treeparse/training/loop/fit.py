@@ -15,10 +15,10 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from treeparse.progress import Console
-from treeparse.training.loop.progress import Announcement, RunBar
+from treeparse.training.loop.progress import Announcement
 from treeparse.training.loop.table import EpochTable
 from treeparse.training.loop.training import Training
-from treeparse.training.settings.trainer import DISPLAY, new_trainer
+from treeparse.training.settings.trainer import new_trainer
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_directory import RunDirectory, RunState, save_checkpoint
 
@@ -55,14 +55,14 @@ def _trainer(training: Training, run: RunDirectory, table: EpochTable, console: 
         save_on_train_epoch_end=True,
         enable_version_counter=False,
     )
-    arguments = {"logger": None, **DISPLAY, **training.trainer_options}
-    bars = [RunBar(training.work)] if console.shows_bars and not arguments["enable_progress_bar"] else []
-    own = {"callbacks": [Announcement(training.work, console), table, *bars, last], "plugins": [WholeFiles()]}
+    display = {"enable_progress_bar": console.shows_bars, "enable_model_summary": False}
+    arguments = {"logger": None, **display, **training.trainer_options}
+    own = {"callbacks": [Announcement(training.work, console), table, last], "plugins": [WholeFiles()]}
     for name, objects in own.items():
         given = arguments.get(name) or []
         arguments[name] = [*objects, *(given if isinstance(given, list) else [given])]
     if arguments["logger"] is None:
-        arguments["logger"] = TensorBoardLogger(run.path, name="", version="tensorboard")
+        arguments["logger"] = TensorBoardLogger(run.path, name="tensorboard", version="")
     arguments.setdefault("default_root_dir", run.path)
     return new_trainer(**arguments)
 

@@ -1,8 +1,6 @@
-"""Output of a run: its size, a progress bar and lines of text."""
+"""Lines of text about the size and the time of a run."""
 
 import logging
-import math
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -13,46 +11,10 @@ import pytorch_lightning as pl
 import torch
 
 from treeparse.data.batches.steps import ShareOfStep
-from treeparse.progress import Bar, Console
+from treeparse.progress import Console
 from treeparse.training.settings.resolve import Workload
 
-SHOWN_EVERY = 1.0  # seconds, because showing the loss is a device sync
 PARSING_SPEED = 2.5  # words a second of parsing, as a multiple of training's
-
-
-class RunBar(pl.Callback):
-    """A progress bar over all steps of the run, with the remaining time; training removes it at its end."""
-
-    work: Workload
-
-    def __init__(self, work: Workload) -> None:
-        self.work, self.shown = work, -math.inf
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        done = self.work.steps_per_epoch * trainer.current_epoch
-        self.bar: Bar = Bar(self.work.steps, stream=sys.stdout, hidden=False, initial=done, unit="step")
-
-    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        epochs_left = self.work.epochs - trainer.current_epoch
-        self.bar.total = self.bar.n + epochs_left * trainer.num_training_batches
-
-    def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: ShareOfStep, batch_idx: int
-    ) -> None:
-        self.bar.set_description(f"epoch {trainer.current_epoch + 1}/{self.work.epochs}", refresh=False)
-        if time.monotonic() - self.shown >= SHOWN_EVERY:
-            self.bar.set_postfix(loss=f"{float(outputs['loss']):.3f}", refresh=False)
-            self.shown: float = time.monotonic()
-        self.bar.update()
-
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.bar.set_description(f"epoch {trainer.current_epoch + 1}/{self.work.epochs}, measuring dev")
-
-    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.bar.close()
-
-    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        self.bar.close()
 
 
 class Announcement(pl.Callback):

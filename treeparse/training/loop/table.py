@@ -11,6 +11,7 @@ from treeparse.data.batches.steps import ShareOfStep
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.progress import Console
 from treeparse.training.loop.module import TERM, ParserModule
+from treeparse.training.loop.progress import spoken_time
 from treeparse.training.loop.training import Training
 from treeparse.training.state.history import EpochRecord, best_record, is_finished, write_csv
 from treeparse.training.state.run_directory import RunDirectory, RunState
@@ -83,7 +84,11 @@ class EpochTable(pl.Callback):
             if is_best:
                 self.run.write_best(record, pl_module.best_weights())
             write_csv(self.run.metrics, self.history)
-        self.console.say(f"{record}{'   best so far' if is_best and record.dev_las is not None else ''}")
+        epochs_left = self.training.work.epochs - record.epoch
+        left = sum(each.seconds for each in self.history) / record.epoch * epochs_left
+        said = f"   about {spoken_time(left)} left" if epochs_left else ""
+        said += "   best so far" if is_best and record.dev_las is not None else ""
+        self.console.say(f"{record}{said}")
         trainer.should_stop = trainer.should_stop or self.is_finished
         self._start_record()
 

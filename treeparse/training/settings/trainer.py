@@ -19,7 +19,6 @@ TrainerSettings = Mapping[str, Any]
 # The batches of a run rely on these.
 FIXED = {"use_distributed_sampler": False, "reload_dataloaders_every_n_epochs": 1}
 DEFAULTS = {"devices": 1, "gradient_clip_val": 5.0, "num_sanity_val_steps": 0, "log_every_n_steps": 1}
-DISPLAY = {"enable_progress_bar": False, "enable_model_summary": False}  # training shows a bar of the whole run
 SHOWN = ("accelerator", "devices", "precision", "gradient_clip_val")  # in every config file
 # What a run's outcome depends on, besides its batches, the epochs and the number of batches of a step.
 BINDING = (
@@ -32,7 +31,7 @@ FIND_UNUSED = "ddp_find_unused_parameters_true"  # a batch may lack a term of th
 def add_trainer_arguments(parser: ArgumentParser) -> None:
     """Declare all arguments of the Trainer but those that are fixed."""
     parser.add_class_arguments(pl.Trainer, "trainer", instantiate=False, skip={*FIXED})
-    parser.set_defaults({f"trainer.{name}": value for name, value in (DEFAULTS | DISPLAY).items()})
+    parser.set_defaults({f"trainer.{name}": value for name, value in DEFAULTS.items()})
 
 
 def trainer_settings(values: Namespace) -> dict[str, Any]:

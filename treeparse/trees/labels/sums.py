@@ -15,7 +15,6 @@ from torch.utils.checkpoint import checkpoint
 
 from treeparse.batch import is_plain, readable_without_sync
 from treeparse.trees.labels.sources import LabelSource
-from treeparse.trees.look_ups import rows_at
 
 SLICE = 2**20  # numbers in a slice: 8 MB of float64
 DENSE = 2**23  # numbers in a slice on devices, and where few numbers are read: a usual batch is one slice
@@ -105,7 +104,7 @@ def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequenc
         item, head, dependent = counting[:, first:last].nonzero(as_tuple=True)
         head = head + first
         values = function(*(source.among(first, last, item, head, dependent) for source in scores))
-        weighted = rows_at(marginals, item, head, dependent) * values.double()
+        weighted = marginals[item, head, dependent] * values.double()  # never in a compiled graph
         return marginals.new_zeros(batch).index_add(0, item, weighted)
 
     widest = max(batch * nodes * source.shape[-1] for source in scores)
