@@ -23,7 +23,7 @@ from support.reports.markdown import Opening, report
 from support.reports.timing import Entry, take_turns
 from support.training.parts import take_step
 
-from treeparse.cli.memory import keep_freed_memory
+from treeparse.cli.commands.train import keep_freed_memory
 from treeparse.data import load_treebank
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.parses import with_parses

@@ -23,7 +23,7 @@ from treeparse.model.scorers.linear import LinearScorer, nodes_of
 from treeparse.names import Algorithm, TreeKind
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
-from treeparse.training.linear.learner import LinearLearner
+from treeparse.training.linear_model import LinearLearner
 from treeparse.training.settings.config import LinearLearningConfig
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_sums
 

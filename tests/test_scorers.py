@@ -74,7 +74,7 @@ def test_only_its_own_files_know_the_biaffine_scorer() -> None:
     naming = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if re.search("Biaffine", path.read_text())}
     layers = {"nn/__init__.py", "nn/biaffine.py", "nn/int8.py", "cli/commands/warm.py"}
     own = {"model/config.py", "model/settings.py", "model/scorers/biaffine.py"}
-    assert naming == {*map(Path, layers | own | {"model/scorers/biaffine_labels.py"})}
+    assert naming == {*map(Path, layers | own)}
 
 
 def test_a_custom_scorer_trains_and_its_model_parses(

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-CALL = "from treeparse.cli.memory import keep_freed_memory; print(keep_freed_memory())"
+CALL = "from treeparse.cli.commands.train import keep_freed_memory; print(keep_freed_memory())"
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left alone")

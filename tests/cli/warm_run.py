@@ -24,7 +24,7 @@ from treeparse.model.config import LinearConfig
 from treeparse.names import Algorithm, TreeKind
 from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
-from treeparse.training.linear.learner import LinearLearner
+from treeparse.training.linear_model import LinearLearner
 from treeparse.training.settings.config import LinearLearningConfig
 from treeparse.trees.families.kernel_family import METHODS
 

@@ -12,8 +12,8 @@ import pytest
 
 from treeparse.cli.main import main
 from treeparse.corpus import CorpusRequest, TreeRequest, parse_corpus
+from treeparse.corpus.cluster import Manifest, read_manifest
 from treeparse.corpus.cluster_files import UNFINISHED, FailedFile, FileParser, FinishedFile, file_tasks
-from treeparse.corpus.manifest import Manifest, read_manifest
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parser
 

@@ -19,7 +19,7 @@ from udtools import Validator
 from fuzz.mutations import Mutation, mutated, mutations
 from treeparse import terminal
 from treeparse.cli.main import main
-from treeparse.corpus.manifest import read_manifest
+from treeparse.corpus.cluster import read_manifest
 from treeparse.data.conllu import ConlluSentence, conllu_texts, load_treebank, read_conllu, scan_conllu
 from treeparse.data.nbest.files import NBestList, read_nbest, write_nbest
 from treeparse.data.text.tokenised import read_text

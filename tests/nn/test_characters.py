@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from treeparse.nn.characters import CharacterEncoder
+from treeparse.nn.embedding import CharacterEncoder
 
 FORMS = [[3, 2, 4], [3, 4], [3, 5, 4], [3, 5, 6, 7, 5, 8, 8, 9, 4], [3, 9, 8, 4]]
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from treeparse.training.loop.optimization import MovingAverage, build_optimizer, build_schedule, rate_share
+from treeparse.training.loop.module import MovingAverage, build_optimizer, build_schedule, rate_share
 from treeparse.training.settings.config import OptimizationConfig, ResolvedOptimization
 
 EPOCH = {"epochs": 1, "dev_every": 1, "patience": None, "average_decay": None}

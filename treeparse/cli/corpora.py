@@ -1,11 +1,14 @@
 """Corpora on the command line: arguments of the commands that parse files, the progress bar and the closing line."""
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from treeparse import rules
@@ -19,21 +22,64 @@ from treeparse.cli.common import (
     positive,
 )
 from treeparse.cli.models import add_model_arguments, check_models, load_models, models_and_files
-from treeparse.cli.processes import parse_in_processes, parse_on_cluster
+from treeparse.corpus.cluster import RayCluster, parse_on_ray
 from treeparse.corpus.parsing import CHUNK, parse_parts
+from treeparse.corpus.processes import parse_with_jobs
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.readers import READERS
-from treeparse.corpus.request import CorpusRequest, is_folder, list_parts
+from treeparse.corpus.request import CorpusPart, CorpusRequest, is_folder, list_parts
+from treeparse.corpus.storage import is_url
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import WRITERS, check_format
 from treeparse.corpus.writers.writer import FileWriter
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
+from treeparse.model.folder.files import WEIGHTS, model_folder
+from treeparse.model.folder.storage import file_digest
 from treeparse.names import LISTING_DECODERS, listing_decoder_named
 from treeparse.progress import Console, ParsingBar
 from treeparse.rules import RuleSearch
 from treeparse.rules.rules import OPENED
+
+MANIFEST = "manifest.jsonl"  # in the folder of the outputs
+
+
+def parse_in_processes(
+    models: Sequence[str],
+    request: CorpusRequest,
+    parts: Sequence[CorpusPart],
+    observer: CorpusObserver,
+    args: argparse.Namespace,
+) -> CorpusSummary:
+    """Parse in several processes; each one loads the models."""
+    threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
+    with modules_of_current_folder():  # in the processes, too
+        return parse_with_jobs(_loader(models, args), request, parts, args.jobs, threads=threads, observer=observer)
+
+
+def parse_on_cluster(
+    models: Sequence[str], request: CorpusRequest, observer: CorpusObserver, args: argparse.Namespace
+) -> CorpusSummary:
+    """Parse on a Ray cluster; each actor loads the models."""
+    if args.manifest is None and is_url(str(request.output)):
+        raise TreeparseError(
+            f"The manifest grows by lines, which the storage of {request.output} may not allow: name a file of this "
+            "machine by --manifest."
+        )
+    folders = [os.path.abspath(model) for model in models]
+    digests = {folder: file_digest(model_folder(folder) / WEIGHTS) for folder in folders}
+    gpus = 1 if str(args.device or "").startswith("cuda") else 0
+    cluster = RayCluster(args.ray, args.jobs, args.threads or 1, gpus)
+    manifest = args.manifest or Path(request.output) / MANIFEST
+    options = {"manifest": manifest, "models": digests, "observer": observer}
+    return parse_on_ray(_loader(folders, args), request, cluster, **options)
+
+
+def _loader(models: Sequence[str], args: argparse.Namespace) -> partial:
+    quiet = argparse.Namespace(**{**vars(args), "quiet": True})
+    return partial(load_models, [*models], quiet, mapped=True)
+
 
 _SHARD = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})")
 

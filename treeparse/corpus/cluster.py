@@ -3,6 +3,8 @@
 Actors that die with their nodes are replaced, and their files are parsed by others.
 """
 
+import json
+import os
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -20,11 +22,50 @@ from treeparse.corpus.cluster_files import (
     Loader,
     file_tasks,
 )
-from treeparse.corpus.manifest import Manifest
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusRequest
 from treeparse.corpus.storage import unfinished_files
-from treeparse.errors import TreeparseError
+from treeparse.errors import DataError, TreeparseError
+
+
+class Manifest:
+    """A file that grows by a line for each output, which is on the disk before the output has its name.
+
+    An output without a line is therefore one that this program did not write. A line may be followed by another one for
+    the same output, where the program was killed between the two steps: the last one counts.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Append a line."""
+        with self._path.open("ab") as stream:
+            stream.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode(errors="backslashreplace"))
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+def read_manifest(path: str | Path) -> dict[str, dict[str, Any]]:
+    """Return the last line of each output, by the output.
+
+    Raises:
+        DataError: for a line that is none of a manifest.
+    """
+    lines: dict[str, dict[str, Any]] = {}
+    with open(path, "rb") as stream:
+        for number, text in enumerate(stream, 1):
+            try:
+                line = json.loads(text)  # not `from_json`: names of files may hold halves of surrogate pairs
+            except ValueError:
+                line = None
+            if not (isinstance(line, dict) and isinstance(line.get("output"), str)):
+                problem = 'a line of a manifest is a JSON object with an "output": is the file damaged?'
+                raise DataError(problem, source=str(path), line=number)
+            lines[line["output"]] = line
+    return lines
+
 
 MOST_DEATHS = 5  # of actors, by the same file
 POLL = 5.0  # seconds, after which it is asked again how many actors the cluster can have
@@ -67,7 +108,7 @@ def parse_on_ray(
         load: returns the model on each node; it must pickle.
         request: paths must mean the same files on all nodes, as URLs do; the output is a folder, or a URL ending in /.
         cluster: the cluster.
-        manifest: a file that gets a line for each output, see `treeparse.corpus.manifest`.
+        manifest: a file that gets a line for each output, see `treeparse.corpus.cluster`.
         models: names of the model with digests, for the manifest.
         observer: receives reports, of files.
 

@@ -1,15 +1,15 @@
 """Parses a corpus: sentences are read and parsed by chunks, and each output is written whole or not at all."""
 
+import json
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Generic, TypeVar
 
-from treeparse.corpus.faults import fault_list
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_length
 from treeparse.corpus.sentences import (
@@ -22,6 +22,7 @@ from treeparse.corpus.sentences import (
 )
 from treeparse.corpus.trees import TreeRequest
 from treeparse.data.mapping import Progress
+from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import DataError, TreeparseError
@@ -29,6 +30,26 @@ from treeparse.model import Ensemble, Parser
 from treeparse.model.inference.any_parser import parse_ahead
 from treeparse.model.inference.given import UnfitSentenceError
 from treeparse.sentence import Sentence
+
+
+@contextmanager
+def fault_list(path: str | None) -> Iterator[Callable[[DataError], object]]:
+    """Open a list that appears once the block ends without an exception; yield what adds a fault to it.
+
+    Without a path nothing is written.
+    """
+    if path is None:
+        yield lambda fault: None
+        return
+    with atomic_output(path) as output:
+        yield lambda fault: output.write(_line(fault))
+
+
+def _line(fault: DataError) -> bytes:
+    place = {"file": fault.source, "line": fault.line, "sent_id": fault.sent_id, "problem": fault.problem}
+    known = {key: value for key, value in place.items() if value is not None}
+    return f"{json.dumps(known, ensure_ascii=False)}\n".encode(errors="backslashreplace")  # names that are not UTF-8
+
 
 CHUNK = 4000  # sentences: enough for a good number of batches, which threads share
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long

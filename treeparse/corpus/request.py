@@ -41,7 +41,7 @@ class CorpusRequest:
         tags: whether the tags that the model predicts are written.
         drop_empty: whether empty nodes (8.1) are left out.
         skip_invalid: whether faulty sentences are left out, otherwise they are errors.
-        faults: where the sentences that are left out are listed, see `treeparse.corpus.faults`: a file, or a folder if
+        faults: where the sentences that are left out are listed, see `treeparse.corpus.parsing`: a file, or a folder if
             the output is a folder; None for no list.
         max_words: longer sentences are left out.
         shard: the share of this process; None is everything.

@@ -2,10 +2,9 @@
 
 from treeparse.data.parses import Parse
 from treeparse.model.config import ParserConfig, ScorerConfig
-from treeparse.model.ensemble import Ensemble
+from treeparse.model.ensemble import Ensemble, Teacher
 from treeparse.model.parser import Parser
 from treeparse.model.scorers.scorer import EncoderScorer, PartScores, ScorerOutput
-from treeparse.model.teacher import Teacher
 
 __all__ = [
     "EncoderScorer",

@@ -1,4 +1,4 @@
-"""`Ensemble`: several parsers that parse by their combined distribution."""
+"""`Ensemble`: several parsers that parse by their combined distribution; `Teacher`: such a one in an objective."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,8 +15,9 @@ from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.parser import Parser, with_label_names
 from treeparse.model.tagging import Tagging, TagNames, mean_tagging, shared_tags
 from treeparse.names import Combination, Precision, combination_named
+from treeparse.objectives import Reference, check_temperature
 from treeparse.sentence import ROOT_LABEL
-from treeparse.trees import LabeledDistribution, combined
+from treeparse.trees import LabeledCRF, LabeledDistribution, TreeDistribution, combined
 
 
 class Ensemble(AnyParser):
@@ -163,3 +164,36 @@ def _labels(parser: Parser, from_root: bool) -> set[str]:
 def _shown(parser: Parser) -> str:
     names = parser.label_names
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+class Teacher(Reference):
+    """One or more saved parsers; they are neither trained nor saved with the parser that learns from them.
+
+    Each teacher has its own vocabularies, and labels are matched by name: labels that the pupil lacks are removed, and
+    labels that a teacher lacks have probability 0 under it.
+
+    Args:
+        models: the teachers' folders.
+        temperature: a temperature above 1 makes the teachers' distributions flatter, one below 1 makes them sharper.
+    """
+
+    def __init__(self, models: list[str], temperature: float = 1.0) -> None:
+        if not models:
+            raise TreeparseError("A teacher needs at least one model: name its folder.")
+        self.temperature: float = check_temperature(temperature)
+        self.parsers: list[Parser] = [Parser.from_pretrained(model).requires_grad_(False) for model in models]
+
+    @torch.no_grad()
+    def distributions(self, own: LabeledCRF, batch: Batch) -> Sequence[TreeDistribution]:
+        """The distribution of each teacher over the labelled trees of the batch."""
+        return [self._distribution(parser.to(own.scores.device), batch) for parser in self.parsers]
+
+    def _distribution(self, parser: Parser, batch: Batch) -> LabeledCRF:
+        names = parser.indexer.label_names
+        if not set(names) & set(batch.label_names):
+            raise TreeparseError(
+                f"The teacher and its pupil have no label in common; the teacher's are {', '.join(names)}."
+            )
+        p = parser.distribution(parser.collate(batch.sentences))
+        p = with_label_names(p, names, batch.label_names)
+        return p if self.temperature == 1 else p.tempered(self.temperature)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from treeparse.batch import Batch
+from treeparse.batch import Batch, moved, readable_without_sync
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
@@ -21,7 +21,6 @@ from treeparse.model.folder.hub import local_folder, push
 from treeparse.model.folder.storage import load_weights, read_model, restoring, rewrite_config, write_model
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import ChosenTree
-from treeparse.model.pruning import known_arcs, likely_arcs
 from treeparse.model.scorers.scorer import PartScores, Scorer, ScorerOutput
 from treeparse.model.settings import plain_settings, read_settings
 from treeparse.model.tagging import Tagging, TagNames, words_of_tag_terms
@@ -31,8 +30,9 @@ from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource, TreeCRF
+from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.labels.root_rule import with_root_rule
-from treeparse.trees.parts import named
+from treeparse.trees.parts import arcs_agreeing_with, arcs_of, named
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_crossing_arcs, part_kinds, search_settings
 
 
@@ -300,3 +300,38 @@ def with_label_names(p: LabeledCRF, names: Sequence[str], others: Sequence[str])
         return p
     ids = {name: index for index, name in enumerate(names)}
     return p.relabelled([ids.get(name, -1) for name in others])
+
+
+@torch.no_grad()
+def likely_arcs(trees: TreeCRF, least: float, within: Tensor | None = None) -> Tensor:
+    """Return the arcs ``(B, n+1, n+1)`` bool whose marginal is ``least`` or more, and those of the best tree.
+
+    So there is a tree of likely arcs. With ``within``, a mask of arcs, the arcs are added that are likely among the
+    trees of that mask: if there is such a tree, there is one of likely arcs.
+    """
+    likely = _likely(trees, least)
+    if within is None:
+        return likely
+    if readable_without_sync(within) and bool((within.sum(-2) <= 1)[trees.word_mask].all()):
+        return likely | (within & trees.word_mask.unsqueeze(-2))  # complete trees
+    scores = trees.scores.masked_fill(~within, -torch.inf)
+    return likely | _likely(trees.with_scores(scores, validate_args=False), least)  # of a mask without a tree, nothing
+
+
+def _likely(trees: TreeCRF, least: float) -> Tensor:
+    return (trees.marginals >= least) | arcs_of(trees.mode)
+
+
+def known_arcs(batch: Batch, *, crossing: bool) -> Tensor | None:
+    """Return the arcs ``(B, n+1, n+1)`` bool that the batch's heads and possible heads leave; None for all.
+
+    Unless arcs of trees may cross, words with a non-projective arc count as words of unknown head. Causes no device
+    sync.
+    """
+    heads, original = batch.heads, batch.on_cpu.heads
+    if heads is None or original is None:
+        return batch.allowed
+    if not crossing:
+        heads = heads.masked_fill(moved(has_nonprojective_arc(original), heads.device), -1)
+    known = arcs_agreeing_with(heads)
+    return known if batch.allowed is None else known & batch.allowed

@@ -20,7 +20,7 @@ from treeparse.progress import parsing_bar
 from treeparse.training.run import train
 from treeparse.training.settings.config import TrainConfig
 from treeparse.training.settings.trainer import on_one_device, training_device
-from treeparse.training.several_runs import begin_runs
+from treeparse.training.state.run_directory import begin_runs
 
 Method = Literal["best", "samples", "different_samples"]
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from treeparse.lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from treeparse.training.loop.training import Training
+    from treeparse.training.loop.module import Training
     from treeparse.training.run import prepare, train
     from treeparse.training.settings.config import TrainConfig
     from treeparse.training.settings.reading import load_config
@@ -28,7 +28,7 @@ __all__ = [
 
 
 _MODULES = {
-    "treeparse.training.loop.training": "Training",
+    "treeparse.training.loop.module": "Training",
     "treeparse.training.run": "prepare train",
     "treeparse.training.settings.config": "TrainConfig",
     "treeparse.training.settings.reading": "load_config",

@@ -29,13 +29,11 @@ from treeparse.training.data.treebanks import (
     say_crossing_arcs,
     say_many_labels,
 )
-from treeparse.training.linear.fit import LinearTraining, check_linear, fit_linear
+from treeparse.training.linear_model import LinearTraining, check_linear, fit_linear
 from treeparse.training.loop.fit import fit, repeatable
 from treeparse.training.loop.initial_parser import initial_parser
-from treeparse.training.loop.module import ParserModule
-from treeparse.training.loop.processes import Processes, join
-from treeparse.training.loop.progress import without_notices
-from treeparse.training.loop.training import Training
+from treeparse.training.loop.module import ParserModule, Training
+from treeparse.training.loop.table import without_notices
 from treeparse.training.release import export_model
 from treeparse.training.settings.config import ResolvedConfig, ResolvedData, TrainConfig
 from treeparse.training.settings.reading import build_objective
@@ -47,7 +45,7 @@ from treeparse.training.settings.resolve import (
     with_trainers_epochs,
     workload,
 )
-from treeparse.training.settings.trainer import training_device
+from treeparse.training.settings.trainer import Processes, join, training_device
 from treeparse.training.state.history import EpochRecord, best_record, clock
 from treeparse.training.state.identity import check_identity, run_identity
 from treeparse.training.state.provenance import Provenance

@@ -20,17 +20,15 @@ from treeparse.model import Parser
 from treeparse.model.folder.storage import file_digest
 from treeparse.progress import Console
 from treeparse.training.data.treebanks import listed
-from treeparse.training.loop.processes import Processes, join
-from treeparse.training.loop.progress import without_notices
+from treeparse.training.loop.table import without_notices
 from treeparse.training.release import export_model
 from treeparse.training.run import train
 from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig
 from treeparse.training.settings.reading import build_objective
-from treeparse.training.settings.trainer import BINDING, training_device
-from treeparse.training.several_runs import begin_runs
+from treeparse.training.settings.trainer import BINDING, Processes, join, training_device
 from treeparse.training.state.history import best_record
 from treeparse.training.state.identity import FREE_SETTINGS, flattened
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.state.run_directory import RunDirectory, begin_runs
 
 SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"
 STEPS = 1600  # of a round with text, if the config sets neither steps nor epochs

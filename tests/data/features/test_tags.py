@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.features.indexer import Indexer
-from treeparse.data.features.tags import known_tags
+from treeparse.data.features.indexer import Indexer, known_tags
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence

@@ -25,7 +25,7 @@ from treeparse.nn.int8 import Int8LSTM, Int8Products, has_int8
 from treeparse.nn.packed import FloatProducts, Packing, through_packed_layers
 from treeparse.progress import Bar
 from treeparse.sentence import Sentence
-from treeparse.training.linear.learner import LinearLearner
+from treeparse.training.linear_model import LinearLearner
 from treeparse.training.settings.config import LinearLearningConfig
 
 EPILOG = """examples:

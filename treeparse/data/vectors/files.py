@@ -1,8 +1,12 @@
 """Pretrained word vectors from text files of word2vec, fastText and GloVe and word2vec's binary files."""
 
-from collections.abc import Container
+import codecs
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -10,10 +14,184 @@ from torch import Tensor
 
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import PADDING, ROOT, vector_vocabulary
-from treeparse.data.files import display_name, open_by_content
-from treeparse.data.vectors.binary import binary_entries, is_binary
-from treeparse.data.vectors.text import text_entries
+from treeparse.data.files import display_name, numbered_lines, open_by_content
 from treeparse.errors import DataError, TreeparseError
+
+_FIRST_LINE = re.compile(rb"[0-9]+ ([0-9]{1,9})")
+_LINES_AT_ONCE = 4096
+
+_Line = tuple[int, bytes]
+"""A line number, and the line."""
+
+
+def text_entries(
+    stream: BinaryIO, source: str, limit: int | None = None, only: Container[str] | None = None
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the words of the first ``limit`` lines, or those of them in ``only``, with their vectors (size,) float32.
+
+    Raises:
+        DataError: a line has too few values, or a word to read has a value that is not finite.
+    """
+    size, lines = _size(_lines(numbered_lines(stream, source)), source)
+    lines = islice(lines, limit)
+    while block := list(islice(lines, _LINES_AT_ONCE)):
+        yield from _vectors(block, size, source, only)
+
+
+def _lines(stream: Iterable[_Line]) -> Iterator[_Line]:
+    """Yield the lines that are not blank, without their ends; word2vec and fastText end each one with a space."""
+    for number, line in stream:
+        text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip(b" \r\n")
+        if text:
+            yield number, text
+
+
+def _size(lines: Iterator[_Line], source: str) -> tuple[int, Iterator[_Line]]:
+    """Return the vectors' size, and the lines that hold vectors."""
+    for number, line in lines:
+        header = _FIRST_LINE.fullmatch(line)
+        size = int(header[1]) if header else line.count(b" ")
+        if size < 1:
+            problem = "the first line must hold a word and its vector, or the number of vectors and their size"
+            raise DataError(problem, source=source, line=number)
+        return size, lines if header else chain([(number, line)], lines)
+    return 0, lines
+
+
+def _vectors(
+    block: Sequence[_Line], size: int, source: str, only: Container[str] | None
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the words and vectors of some lines."""
+    words: list[str] = []
+    texts: list[str] = []
+    numbers: list[int] = []
+    for number, line in block:
+        word, values = _split(line, size)
+        if not word or not values:
+            raise _fault(size, source, number)
+        form = word.decode(errors="replace")
+        if only is None or form in only:
+            words.append(form)
+            texts.append(values.decode("latin-1"))
+            numbers.append(number)
+    if not texts:
+        return
+    table = _numbers(texts, size)
+    if table is None:
+        wrong = (number for number, text in zip(numbers, texts, strict=True) if _numbers([text], size) is None)
+        raise _fault(size, source, next(wrong))
+    yield from zip(words, table, strict=True)
+
+
+def _fault(size: int, source: str, line: int) -> DataError:
+    problem = f"the line must hold a word and {size} finite numbers, separated by single spaces"
+    return DataError(problem, source=source, line=line)
+
+
+def _split(line: bytes, size: int) -> tuple[bytes, bytes]:
+    """Return the word and the text of its values; both are empty if values are missing."""
+    if (spaces := line.count(b" ")) == size:
+        word, _, values = line.partition(b" ")
+        return word, values
+    if spaces < size:
+        return b"", b""
+    word = line.rsplit(b" ", size)[0]
+    return word, line[len(word) + 1 :]
+
+
+def _numbers(texts: Sequence[str], size: int) -> np.ndarray | None:
+    """Return the texts' values (texts, size) as float32; None unless each text holds ``size`` finite numbers."""
+    try:
+        values = np.loadtxt(texts, dtype=np.float32, delimiter=" ", comments=None, ndmin=2)
+    except ValueError:
+        return None
+    return values if values.shape == (len(texts), size) and np.isfinite(values).all() else None
+
+
+_HEADER = re.compile(rb"([0-9]{1,12}) ([0-9]{1,7})[ \r]*\n")
+_NUMERALS = frozenset(b"0123456789+-.eEnaifNAIFty \r\n")
+_TEXT = frozenset(range(32, 127)) | frozenset(b"\t\r\n")
+_AT_ONCE = 2**20  # bytes
+_MAX_WORD = 10_000  # bytes
+
+
+def is_binary(head: bytes) -> bool:
+    """Return whether a file with these first bytes is in this format, and not text with the same header.
+
+    The bytes after the first word decide: a value has at least two characters in text, and four bytes in this format.
+    """
+    header = _HEADER.match(head)
+    if header is None:
+        return False
+    size, entry = int(header[2]), head[header.end() :]
+    values = entry[entry.find(b" ") + 1 :]
+    return not _NUMERALS.issuperset(values[: 2 * size - 1]) and not _TEXT.issuperset(values[: 4 * size])
+
+
+def binary_entries(
+    stream: BinaryIO, source: str, limit: int | None = None, only: Container[str] | None = None
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the first ``limit`` words, or those of them in ``only``, with their vectors (size,) float32.
+
+    Raises:
+        DataError: the header has another number of vectors, or a number is not finite.
+    """
+    header = _HEADER.match(stream.readline(_MAX_WORD))
+    assert header is not None
+    count, size = int(header[1]), int(header[2])
+    if not size:
+        raise DataError("the size in the header must be at least 1, got 0", source=source, line=1)
+    number_read = count if limit is None else min(limit, count)
+    reader = _Reader(stream)
+    for number in range(1, number_read + 1):
+        entry = reader.entry(4 * size)
+        if entry is None:
+            problem = f"the file ends in or before vector {number:,} of {count:,}, or is not in word2vec's format"
+            raise DataError(f"{problem}: download it again", source=source)
+        word, values = entry[0].decode(errors="replace"), entry[1]
+        if only is None or word in only:
+            row = np.frombuffer(values, "<f4").astype(np.float32)
+            if not word or not np.isfinite(row).all():
+                problem = f"vector {number:,} must have a word and {size} finite numbers"
+                raise DataError(problem, source=source)
+            yield word, row
+    if number_read == count and reader.remaining().strip():
+        problem = f"bytes follow the last of the {count:,} vectors of size {size} that the header names"
+        raise DataError(problem, source=source)
+
+
+class _Reader:
+    """Reads words, each with the bytes after it, from large pieces of a stream."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._buffer, self._position = stream, b"", 0
+
+    def entry(self, size: int) -> tuple[bytes, bytes] | None:
+        """Return the next word and the ``size`` bytes after it; None if the stream ends or a word is too long."""
+        space = self._buffer.find(b" ", self._position)
+        if space < 0 or space + 1 + size > len(self._buffer):
+            self._fill(_MAX_WORD + size)
+            space = self._buffer.find(b" ", self._position, self._position + _MAX_WORD)
+            if space < 0 or space + 1 + size > len(self._buffer):
+                return None
+        # A line break may end the previous entry.
+        word, end = self._buffer[self._position : space].removeprefix(b"\n"), space + 1 + size
+        self._position = end
+        return word, self._buffer[space + 1 : end]
+
+    def remaining(self) -> bytes:
+        """Return some of the remaining bytes, none only at the end of the stream."""
+        self._fill(_MAX_WORD)
+        return self._buffer[self._position :]
+
+    def _fill(self, least: int) -> None:
+        """Buffer at least this number of bytes, or all that remain."""
+        pieces = [self._buffer[self._position :]]
+        missing = least - len(pieces[0])
+        while missing > 0 and (piece := self._stream.read(_AT_ONCE)):
+            pieces.append(piece)
+            missing -= len(piece)
+        self._buffer, self._position = b"".join(pieces), 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from treeparse.progress import Console
-from treeparse.training.loop.progress import Announcement
-from treeparse.training.loop.table import EpochTable
-from treeparse.training.loop.training import Training
+from treeparse.training.loop.module import Training
+from treeparse.training.loop.table import Announcement, EpochTable
 from treeparse.training.settings.trainer import new_trainer
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_directory import RunDirectory, RunState, save_checkpoint

@@ -9,7 +9,7 @@ unpickled.
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -178,3 +178,30 @@ def load_checkpoint(path: Path, *, mapped: bool = False) -> dict[str, Any]:
         raise
     except Exception as error:  # a file that is cut off may raise anything, OSError too
         raise TreeparseError(f"{path} is no checkpoint of a run, or is damaged: {REMEDY}.") from error
+
+
+def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceable: Collection[str] = ()) -> None:
+    """Write the settings of all runs of a folder to a file in it, or compare them with the settings in that file.
+
+    The function creates the folder. It raises if the folder was begun with other settings, or holds other files.
+
+    Args:
+        path: the file.
+        settings: plain data.
+        what: the purpose of the runs in messages: "cross-parsing".
+        replaceable: settings that may change, because nothing in the folder depends on them yet.
+    """
+    if path.is_file():
+        recorded = json.loads(path.read_bytes())
+        differing = [name for name in settings if recorded.get(name) != settings[name]]
+        if fixed := [name for name in differing if name not in replaceable]:
+            raise TreeparseError(
+                f"{what.capitalize()} with other settings was begun in {path.parent}, {', '.join(fixed)} differ: name "
+                "another folder, or give the same settings."
+            )
+        if not differing:
+            return
+    elif path.parent.is_dir() and any(path.parent.iterdir()):
+        raise TreeparseError(f"{path.parent} holds other things than {what}'s: name a new folder.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
