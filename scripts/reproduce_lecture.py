@@ -29,8 +29,7 @@ from treeparse import NonProjectiveCRF, NonProjectiveSiblingCRF, Parser, Project
 from treeparse.data import load_treebank
 from treeparse.linear.templates import ARCS
 from treeparse.sentence import Sentence, nonprojective_words
-from treeparse.training.state.history import best_record
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.state.run_directory import RunDirectory, best_record
 from treeparse.trees.approximate.climbing import climb
 
 SIZES = (10, 20, 40, 80, 160)

@@ -24,7 +24,7 @@ from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, Encoder, EncoderConfig
-from treeparse.nn.encoder import Learner
+from treeparse.nn.config import Learner
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 

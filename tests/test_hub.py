@@ -12,7 +12,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from treeparse import Parser
 from treeparse.cli.main import main
 from treeparse.errors import TreeparseError
-from treeparse.model.folder import hub
+from treeparse.model import folder
 
 MODEL = ["config.json", "model.safetensors", "vocabulary.json"]
 WORDS = [["det1", "noun2", "verb1"]]
@@ -143,14 +143,14 @@ def test_pushing(one: Hub, api: Api, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_nothing_unsound_is_pushed(one: Hub, api: Api) -> None:
     with pytest.raises(TreeparseError, match="is called organisation/name, not 'name'"):
-        hub.push(one.there, "name")
+        folder.push(one.there, "name")
     (one.there / "vocabulary.json").write_text("{}", encoding="utf-8")
     with pytest.raises(TreeparseError, match="damaged"):
-        hub.push(one.there, "org/name")
+        folder.push(one.there, "org/name")
     assert api.done == []
 
 
 def test_a_hub_that_refuses(one: Hub, api: Api) -> None:
     api.refuses = True
     with pytest.raises(TreeparseError, match=r"was not put on the hub as org/name \(403 Forbidden\): .*hf auth login"):
-        hub.push(one.there, "org/name")
+        folder.push(one.there, "org/name")

@@ -18,7 +18,7 @@ from safetensors.torch import load, save_file
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.folder.files import check_model_files, check_model_folder, model_folder
+from treeparse.model.folder import check_model_files, check_model_folder, model_folder
 from treeparse.nn import BiLSTMConfig
 from treeparse.rerank.reranker import Reranker
 from treeparse.version import installed_version
@@ -91,7 +91,7 @@ def test_failed_save_leaves_the_old_model(folder: Path, step: str, monkeypatch: 
 
     parser = Parser.from_pretrained(folder)
     before = {name: (folder / name).read_bytes() for name in FILES}
-    monkeypatch.setattr(f"treeparse.model.folder.storage.{step}", fail)
+    monkeypatch.setattr(f"treeparse.model.folder.{step}", fail)
     with pytest.raises(OSError, match="disk full"):
         parser.save_pretrained(folder)
     assert {name: (folder / name).read_bytes() for name in os.listdir(folder)} == before

@@ -10,7 +10,7 @@ from helpers.commands import Capture
 from helpers.unprivileged import make_read_only, run_as_nobody
 
 from treeparse.cli.main import main
-from treeparse.model.folder.files import FILES as MODEL_FILES
+from treeparse.model.folder import FILES as MODEL_FILES
 
 TREES = "# sent_id = s1\n1\ta\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tb\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
 LIST = TREES.replace("s1\n", "s1.1\n# rank = 1\n# log_prob = -0.5\n# score = 1\n")

@@ -59,7 +59,7 @@ def test_a_wrong_argument_is_refused(kind: str, folder: Path, monkeypatch: pytes
     if kind.startswith("extra"):
         for name in MISSING:  # as libraries that are not installed
             monkeypatch.setitem(sys.modules, name, None)
-        for name in ("treeparse.serve", "treeparse.serve.limits", "treeparse.cli.commands.serve"):
+        for name in ("treeparse.serve", "treeparse.serve.process_request", "treeparse.cli.commands.serve"):
             monkeypatch.delitem(sys.modules, name, raising=False)
     assert sentence in error_of(capsys, *arguments)
     assert not (folder / "run").exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from helpers.forked import Forks
 
-from treeparse.data.folders import atomic_folder, check_folder, restore_folder
+from treeparse.data.outputs import atomic_folder, check_folder, restore_folder
 from treeparse.errors import TreeparseError
 
 
@@ -80,7 +80,7 @@ def test_folder_that_cannot_be_written(tmp_path):
 
 BETWEEN_RENAMES = """
 import os, signal, sys
-from treeparse.data.folders import atomic_folder
+from treeparse.data.outputs import atomic_folder
 rename = os.rename
 def killed(source, target):
     if str(source).endswith(".tmp"):

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from treeparse.data.folders import atomic_folder
-from treeparse.data.outputs import atomic_output, atomic_write
+from treeparse.data.outputs import atomic_folder, atomic_output, atomic_write
 from treeparse.errors import TreeparseError
 
 

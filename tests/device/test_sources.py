@@ -9,7 +9,7 @@ from helpers.emulator import run
 from helpers.hostile_scores import hostile_scores
 
 from treeparse.device.launcher import Shape
-from treeparse.kernels.exponential import exp
+from treeparse.kernels.logspace import exp
 from treeparse.kernels.sums import elimination
 
 PROBES = Path(__file__).with_name("probes.cu")

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from treeparse.kernels.exponential import exp
+from treeparse.kernels.logspace import exp
 
 
 @pytest.mark.nojit

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from treeparse.pictures.text import clean, escaped, runs_to_the_left, text_width, visible
+from treeparse.pictures.svg import clean, escaped, runs_to_the_left, text_width, visible
 
 
 def test_whatever_is_no_xml_is_removed() -> None:

@@ -10,8 +10,7 @@ from treeparse.corpus.trees import TreeRequest
 from treeparse.data.conllu import ConlluSentence
 from treeparse.model import Parser
 from treeparse.serve import Limits
-from treeparse.serve.limits import RequestError
-from treeparse.serve.process_request import ProcessRequest
+from treeparse.serve.process_request import ProcessRequest, RequestError
 from treeparse.serve.service import TOGETHER, Job, Service
 
 PARSE = ProcessRequest("m", "conllu", "conllu", TreeRequest(), tags=False)

@@ -10,9 +10,8 @@ import yaml
 
 from treeparse.cli.main import main
 from treeparse.training import load_config, train
-from treeparse.training.state.history import best_record
 from treeparse.training.state.provenance import licence_tag
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.state.run_directory import RunDirectory, best_record
 
 README = "# Summary\n\n=== Machine-readable metadata ====\nData available since: UD v1.0\nLicense: CC BY-SA 4.0\n"
 

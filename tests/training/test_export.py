@@ -20,8 +20,7 @@ from treeparse.training import load_config, train
 from treeparse.training.loop.fit import WholeFiles
 from treeparse.training.loop.table import EpochTable
 from treeparse.training.release import export_model
-from treeparse.training.state.history import EpochRecord
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.state.run_directory import EpochRecord, RunDirectory
 
 
 def best(run: Path) -> tuple[int, Weights]:
@@ -177,7 +176,7 @@ def test_a_failed_export_leaves_nothing_behind(copied: RunDirectory, monkeypatch
         raise OSError("disk full")
 
     before = snapshot(copied.path)
-    monkeypatch.setattr("treeparse.model.folder.storage.save_file", fail)
+    monkeypatch.setattr("treeparse.model.folder.save_file", fail)
     with pytest.raises(OSError, match="disk full"):
         export_model(copied)
     assert snapshot(copied.path).keys() == before.keys()

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from helpers.trained_runs import rows
 
-from treeparse.training.state.history import (
+from treeparse.training.state.run_directory import (
     EpochRecord,
     best_record,
     clock,

@@ -24,7 +24,7 @@ from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.data import treebanks
 from treeparse.training.loop.module import ParserModule
 from treeparse.training.loop.table import EpochTable
-from treeparse.training.state.history import EpochRecord
+from treeparse.training.state.run_directory import EpochRecord
 
 
 def _of_parser(state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -35,8 +35,7 @@ from treeparse.corpus.writers.writer import FileWriter
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
-from treeparse.model.folder.files import WEIGHTS, model_folder
-from treeparse.model.folder.storage import file_digest
+from treeparse.model.folder import WEIGHTS, file_digest, model_folder
 from treeparse.names import LISTING_DECODERS, listing_decoder_named
 from treeparse.progress import Console, ParsingBar
 from treeparse.rules import RuleSearch

@@ -9,7 +9,7 @@ from treeparse.batch import pick_device
 from treeparse.cli.common import add_choice_argument, add_import_argument, check_modules, import_modules
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
-from treeparse.model.folder.hub import check_local_model
+from treeparse.model.folder import check_local_model
 from treeparse.names import (
     COMBINATIONS,
     LISTING_COMBINATIONS,

@@ -10,10 +10,10 @@ from treeparse.cli.sections import figure_of, section_of, tree_of
 from treeparse.data.conllu import ConlluSentence
 from treeparse.metrics import Calibration
 from treeparse.metrics.errors import Direction, arc_length_scores, depth_scores, label_confusions, wrong_words
-from treeparse.model.folder.files import RUN_MODEL
+from treeparse.model.folder import RUN_MODEL
 from treeparse.pictures.charts import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.page import Figure, Section, figure, html_page, legend, part, sections_html, table
-from treeparse.pictures.text import escaped
+from treeparse.pictures.svg import escaped
 from treeparse.sentence import Sentence
 from treeparse.training.state.run_directory import RunDirectory
 

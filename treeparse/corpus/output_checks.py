@@ -10,7 +10,7 @@ from pathlib import Path
 from treeparse.data.files import STANDARD_STREAM, expand_paths
 from treeparse.data.outputs import check_output
 from treeparse.errors import TreeparseError
-from treeparse.model.folder.files import FILES, RUN_MODEL
+from treeparse.model.folder import FILES, RUN_MODEL
 
 
 def check_outputs(

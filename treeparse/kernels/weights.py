@@ -8,7 +8,7 @@ alone, so that an item has the same bits in a batch and alone.
 import numpy as np
 
 from treeparse.kernels.compile import exact_kernel, kernel
-from treeparse.kernels.exponential import exp
+from treeparse.kernels.logspace import exp
 
 LANES = 8  # numbers of a vector, and of a line of cache
 LARGE = 1e250  # a product whose log is taken before it grows further

@@ -17,8 +17,7 @@ from treeparse.model.scorers.linear import LinearScorer
 from treeparse.model.scorers.scorer import Scorer
 from treeparse.names import Decoder, TreeKind, decoder_named
 from treeparse.nn import BiLSTMConfig, EncoderConfig
-from treeparse.nn.config import ReaderConfig, check_counts, check_rates
-from treeparse.nn.encoder import Learner
+from treeparse.nn.config import Learner, ReaderConfig, check_counts, check_rates
 from treeparse.sentence import Sentence
 from treeparse.trees.tree_kinds import part_kinds
 

@@ -16,9 +16,17 @@ from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model.config import ParserConfig
-from treeparse.model.folder.files import CONFIG, model_folder
-from treeparse.model.folder.hub import local_folder, push
-from treeparse.model.folder.storage import load_weights, read_model, restoring, rewrite_config, write_model
+from treeparse.model.folder import (
+    CONFIG,
+    load_weights,
+    local_folder,
+    model_folder,
+    push,
+    read_model,
+    restoring,
+    rewrite_config,
+    write_model,
+)
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import ChosenTree
 from treeparse.model.scorers.scorer import PartScores, Scorer, ScorerOutput
@@ -31,7 +39,7 @@ from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource, TreeCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
-from treeparse.trees.labels.root_rule import with_root_rule
+from treeparse.trees.labels.sources import with_root_rule
 from treeparse.trees.parts import arcs_agreeing_with, arcs_of, named
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_crossing_arcs, part_kinds, search_settings
 
@@ -83,8 +91,8 @@ class Parser(nn.Module, AnyParser):
         """Load a parser from the folder of a model or of a training run; it is on the CPU and in evaluation mode.
 
         ``organisation/name`` is a model on the Hugging Face hub, at the branch, tag or commit ``revision``: see
-        `treeparse.model.folder.hub`. Loading runs and imports no code from the folder: import the class of a custom
-        encoder (``OwnEncoder``) before.
+        `treeparse.model.folder`. Loading runs and imports no code from the folder: import the class of a custom
+        ``EncoderConfig`` or ``ScorerConfig`` before.
 
         If ``mapped``, the weights on the CPU are those of the file, which several processes then share in memory. The
         file must not be written to as long as the parser is in use; to replace it by another one does no harm.

@@ -12,12 +12,12 @@ from treeparse.batch import Batch
 from treeparse.data.features.words import UNKNOWN, Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
+from treeparse.nn.config import Encoder, Learner
 from treeparse.sentence import Sentence
 
 from .config import MOST_LAYERS, LexicalConfig, check_counts, check_rates
 from .dropout import SharedDropout
 from .embedding import LexicalEmbedding
-from .encoder import Encoder, Learner
 from .int8 import Int8Products
 from .packed import FloatProducts, Packing, Products, can_pack, through_packed_layers
 

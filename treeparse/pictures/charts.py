@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from treeparse.pictures.svg import Drawing, number, text_element
-from treeparse.pictures.text import escaped, text_width
+from treeparse.pictures.svg import Drawing, escaped, number, text_element, text_width
 
 BAR, BAR_STEP, BAR_LENGTH = 14.0, 22.0, 180.0
 SIZE = 12.0  # of the font

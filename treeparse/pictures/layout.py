@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from treeparse.pictures.arcs import Arc, Tree
-from treeparse.pictures.text import text_width, visible
+from treeparse.pictures.svg import LABEL_SIZE, text_width, visible
 
-WORD_SIZE, TAG_SIZE, LABEL_SIZE = 15.0, 10.5, 11.5  # of the fonts, in pixels
+WORD_SIZE, TAG_SIZE = 15.0, 10.5  # of the fonts, in pixels
 GAP = 16.0  # between words
 SLOT = 7.0  # between the ends of arcs at one word
 LABEL_PADDING = 4.0  # of a label's background, at each side

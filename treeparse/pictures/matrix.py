@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from treeparse.pictures.svg import Drawing, number, text_element
-from treeparse.pictures.text import escaped, runs_to_the_left, text_width, visible
+from treeparse.pictures.svg import Drawing, escaped, number, runs_to_the_left, text_element, text_width, visible
 
 CELL = 32.0
 NAME_SIZE, VALUE_SIZE = 13.0, 11.0  # of the fonts

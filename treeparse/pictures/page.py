@@ -4,9 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from treeparse.pictures.style import PAGE_STYLE, STYLE
-from treeparse.pictures.svg import Drawing, element
-from treeparse.pictures.text import clean, escaped
+from treeparse.pictures.svg import PAGE_STYLE, STYLE, Drawing, clean, element, escaped
 
 LISTED = 80  # characters of a sentence in the list of all
 

@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 from treeparse.pictures.arcs import Arc, Mark, Tree, arcs_of
-from treeparse.pictures.layout import LABEL_SIZE, TAG_SIZE, WORD_SIZE, Row, Segment, measure, rows_of, segments_of
-from treeparse.pictures.svg import MARGIN, Drawing, number, text_element
-from treeparse.pictures.text import escaped, runs_to_the_left, visible
+from treeparse.pictures.layout import TAG_SIZE, WORD_SIZE, Row, Segment, measure, rows_of, segments_of
+from treeparse.pictures.svg import LABEL_SIZE, MARGIN, Drawing, escaped, number, runs_to_the_left, text_element, visible
 
 LEVEL = 21.0  # from one level of arcs to the next
 LEG = 17.0  # from the lowest level down to the words' arcs' ends

@@ -12,8 +12,7 @@ from torch.nn import functional
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
-from treeparse.rerank.configurations import columns, configurations, differing, shifted
-from treeparse.rerank.features import NodeNames, features
+from treeparse.rerank.features import NodeNames, columns, configurations, differing, features, shifted
 from treeparse.sentence import Sentence
 
 

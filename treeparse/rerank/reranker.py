@@ -8,11 +8,10 @@ from typing import Literal, Self
 
 import torch
 
-from treeparse.data.folders import check_folder
+from treeparse.data.outputs import check_folder
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
-from treeparse.model.folder.files import CONFIG
-from treeparse.model.folder.storage import load_weights, read_model, restoring, write_model
+from treeparse.model.folder import CONFIG, load_weights, read_model, restoring, write_model
 from treeparse.model.settings import read_settings
 from treeparse.rerank.learning import LearningConfig, example, fit, model_scores, tune
 from treeparse.rerank.loglinear import LogLinear, LogLinearConfig

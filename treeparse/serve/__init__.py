@@ -40,7 +40,7 @@ In a program::
     serve({"english": Parser.from_pretrained("runs/english")}, port=8001, limits=Limits(seconds=10))
 """
 
-from treeparse.serve.limits import Limits
+from treeparse.serve.process_request import Limits
 from treeparse.serve.server import HOST, PORT, serve
 
 __all__ = [

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
-from treeparse.serve.limits import Limits, RequestError
+from treeparse.serve.process_request import Limits, RequestError
 from treeparse.serve.service import Service, as_json
 
 HOST, PORT = "127.0.0.1", 8001

@@ -23,8 +23,7 @@ from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.sentence import Sentence
-from treeparse.serve.limits import Limits, RequestError
-from treeparse.serve.process_request import ProcessRequest, read_request
+from treeparse.serve.process_request import Limits, ProcessRequest, RequestError, read_request
 from treeparse.version import installed_version
 
 SOURCE = "data"  # the name of the parameter, for messages

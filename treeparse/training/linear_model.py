@@ -16,7 +16,6 @@ from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
 from treeparse.kernels.arrays import IntArray
 from treeparse.kernels.linear.features import Templates
-from treeparse.kernels.linear.margins import margin_steps
 from treeparse.kernels.linear.tables import WeightTable
 from treeparse.kernels.linear.updates import (
     LOG_LINEAR,
@@ -26,6 +25,7 @@ from treeparse.kernels.linear.updates import (
     add_vectors,
     feature_vectors,
     inner_products,
+    margin_steps,
     update_labels,
 )
 from treeparse.metrics import AttachmentScores
@@ -37,8 +37,16 @@ from treeparse.sentence import Sentence
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, LinearLearningConfig, ResolvedConfig, TrainConfig
 from treeparse.training.settings.resolve import batches_per_step
 from treeparse.training.settings.trainer import on_one_device
-from treeparse.training.state.history import EpochRecord, best_record, is_finished, write_csv
-from treeparse.training.state.run_directory import RunDirectory, RunState, load_checkpoint, save_checkpoint
+from treeparse.training.state.run_directory import (
+    EpochRecord,
+    RunDirectory,
+    RunState,
+    best_record,
+    is_finished,
+    load_checkpoint,
+    save_checkpoint,
+    write_csv,
+)
 from treeparse.trees import TreeCRF
 from treeparse.trees.parts import PartKind
 from treeparse.trees.tree_kinds import have_sums, part_kinds

@@ -14,17 +14,15 @@ import torch
 import yaml
 
 from treeparse.data.features.words import TAG_COLUMNS
-from treeparse.data.folders import check_folder
-from treeparse.data.outputs import atomic_write
+from treeparse.data.outputs import atomic_write, check_folder
 from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
-from treeparse.model.folder.files import CARD, check_model_folder
+from treeparse.model.folder import CARD, check_model_folder
 from treeparse.names import TreeKind
-from treeparse.training.state.history import EpochRecord, best_record, clock
 from treeparse.training.state.provenance import Provenance, licence_tag
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.state.run_directory import EpochRecord, RunDirectory, best_record, clock
 
 UD_FILE = re.compile(r"([a-z]{2,3})_\w+-ud-\w+\.conllu")  # named by its language
 TREES: Mapping[TreeKind, str] = {

@@ -46,10 +46,9 @@ from treeparse.training.settings.resolve import (
     workload,
 )
 from treeparse.training.settings.trainer import Processes, join, training_device
-from treeparse.training.state.history import EpochRecord, best_record, clock
 from treeparse.training.state.identity import check_identity, run_identity
 from treeparse.training.state.provenance import Provenance
-from treeparse.training.state.run_directory import RunDirectory, RunState
+from treeparse.training.state.run_directory import EpochRecord, RunDirectory, RunState, best_record, clock
 
 AHEAD = 2
 

@@ -17,7 +17,7 @@ from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import DataError, TreeparseError
 from treeparse.json_files import from_json
 from treeparse.model import Parser
-from treeparse.model.folder.storage import file_digest
+from treeparse.model.folder import file_digest
 from treeparse.progress import Console
 from treeparse.training.data.treebanks import listed
 from treeparse.training.loop.table import without_notices
@@ -26,9 +26,8 @@ from treeparse.training.run import train
 from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig
 from treeparse.training.settings.reading import build_objective
 from treeparse.training.settings.trainer import BINDING, Processes, join, training_device
-from treeparse.training.state.history import best_record
 from treeparse.training.state.identity import FREE_SETTINGS, flattened
-from treeparse.training.state.run_directory import RunDirectory, begin_runs
+from treeparse.training.state.run_directory import RunDirectory, begin_runs, best_record
 
 SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"
 STEPS = 1600  # of a round with text, if the config sets neither steps nor epochs

@@ -6,7 +6,6 @@ import torch
 from torch.nn import functional
 
 from treeparse.kernels.linear.features import Templates
-from treeparse.kernels.linear.margins import margin_steps
 from treeparse.kernels.linear.scores import score_labels
 from treeparse.kernels.linear.tables import WeightTable
 from treeparse.kernels.linear.updates import (
@@ -16,6 +15,7 @@ from treeparse.kernels.linear.updates import (
     FeatureVectors,
     add_vectors,
     inner_products,
+    margin_steps,
     update_labels,
 )
 

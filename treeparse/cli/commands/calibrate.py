@@ -11,7 +11,7 @@ from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError
 from treeparse.metrics import Calibration
 from treeparse.model import Parser
-from treeparse.model.folder.files import CARD, check_model_folder, model_folder
+from treeparse.model.folder import CARD, check_model_folder, model_folder
 from treeparse.model.temperature import fit_label_temperature, fit_temperature
 from treeparse.sentence import Sentence
 

@@ -8,11 +8,11 @@ from treeparse.cli.common import add_import_argument, add_overwrite_argument
 from treeparse.cli.models import check_models, load_model
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data import load_treebank
-from treeparse.data.folders import check_folder
+from treeparse.data.outputs import check_folder
 from treeparse.data.parses import with_parses
 from treeparse.metrics import AttachmentReport, attachment_scores
 from treeparse.model import Parser
-from treeparse.model.folder.files import CARD, RUN_MODEL
+from treeparse.model.folder import CARD, RUN_MODEL
 from treeparse.progress import parsing_bar
 from treeparse.training.release import write_card
 from treeparse.training.state.run_directory import RunDirectory

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from treeparse import terminal
 from treeparse.cli.common import add_import_argument, check_modules, import_modules
-from treeparse.data.folders import check_folder
-from treeparse.data.outputs import check_output_folder
+from treeparse.data.outputs import check_folder, check_output_folder
 from treeparse.training.release import export_model
 from treeparse.training.state.run_directory import RunDirectory
 

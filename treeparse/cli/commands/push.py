@@ -3,7 +3,7 @@
 import argparse
 
 from treeparse import terminal
-from treeparse.model.folder.hub import push
+from treeparse.model.folder import push
 
 EPILOG = """examples:
   treeparse push runs/english organisation/english-parser

@@ -8,7 +8,7 @@ from treeparse import terminal
 from treeparse.cli.common import output_file, positive
 from treeparse.data import NBestList, expand_paths, load_treebank, read_nbest
 from treeparse.errors import TreeparseError
-from treeparse.model.folder.files import check_model_folder
+from treeparse.model.folder import check_model_folder
 from treeparse.rerank import LogLinearConfig, Reranker
 from treeparse.rerank.learning import LearningConfig
 from treeparse.sentence import Sentence

@@ -20,8 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.compile import exact_kernel, kernel
-from treeparse.kernels.exponential import exp
-from treeparse.kernels.logspace import NEGLIGIBLE
+from treeparse.kernels.logspace import NEGLIGIBLE, exp
 from treeparse.kernels.random import uniform
 from treeparse.kernels.sums import elimination, elimination_in_logs
 from treeparse.kernels.sums.elimination import ORIGINAL, PIVOTS, WEIGHTS

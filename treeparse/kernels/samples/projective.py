@@ -11,7 +11,7 @@ import numpy as np
 
 from treeparse.kernels.arrays import IntArray
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.exponential import exp
+from treeparse.kernels.logspace import exp
 from treeparse.kernels.random import choose, choose_by_logs, new_stream, uniform
 from treeparse.kernels.spans import (
     ARC,

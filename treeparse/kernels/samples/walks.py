@@ -13,7 +13,7 @@ Alg. 3 has them end at node 0, so they never end where the root's weights are sm
 import numpy as np
 
 from treeparse.kernels.compile import exact_kernel, kernel
-from treeparse.kernels.exponential import exp
+from treeparse.kernels.logspace import exp
 from treeparse.kernels.random import uniform
 
 STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple of what expansion takes

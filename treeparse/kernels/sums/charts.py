@@ -38,7 +38,7 @@ import math
 import numpy as np
 
 from treeparse.kernels.compile import exact_kernel, kernel, maximum_kernel
-from treeparse.kernels.exponential import exp
+from treeparse.kernels.logspace import exp
 from treeparse.kernels.weights import LANES, multiplied, padded
 
 LARGEST_EXPONENT = 1023  # of a power of 2 that is finite

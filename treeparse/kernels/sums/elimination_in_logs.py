@@ -15,8 +15,7 @@ import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
-from treeparse.kernels.exponential import exp
-from treeparse.kernels.logspace import log_add
+from treeparse.kernels.logspace import exp, log_add
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import aligned, column_maxima, exchange, load_logs, load_vector, matrices, padded
 

@@ -18,7 +18,7 @@ its arc, too, which are divided by it.
 import numpy as np
 
 from treeparse.kernels.compile import exact_kernel, kernel
-from treeparse.kernels.exponential import exp
+from treeparse.kernels.logspace import exp
 from treeparse.kernels.spans import ARC, FULL, KINDS, MID
 from treeparse.kernels.sums.charts import (
     MIN_SCALE,

@@ -10,8 +10,7 @@ from treeparse.batch import Batch
 from treeparse.model.scorers.scorer import EncoderScorer, PartScores, ScorerOutput
 from treeparse.nn import ArcBiaffine, Encoder, LabelBiaffine, TagScorer
 from treeparse.nn.biaffine import LabelVectors, PairTerms, Projections, exact_product
-from treeparse.trees.labels.arc_rows import ArcRows
-from treeparse.trees.labels.root_rule import with_root_rule
+from treeparse.trees.labels.sources import ArcRows, with_root_rule
 
 
 class PartTrilinear(nn.Module):

@@ -16,8 +16,7 @@ from treeparse.kernels.linear.tables import WeightTable
 from treeparse.linear.attributes import NODES
 from treeparse.linear.templates import BETWEEN, MOST_SLOTS, ROLES, Template, text_hash
 from treeparse.model.scorers.scorer import Scorer, ScorerOutput
-from treeparse.trees.labels.arc_rows import ArcRows
-from treeparse.trees.labels.root_rule import with_root_rule
+from treeparse.trees.labels.sources import ArcRows, with_root_rule
 
 AT_ONCE = 2**16  # arcs whose labels are scored at once
 

@@ -18,8 +18,7 @@ from treeparse.progress import Console
 from treeparse.training.loop.module import Training
 from treeparse.training.loop.table import Announcement, EpochTable
 from treeparse.training.settings.trainer import new_trainer
-from treeparse.training.state.history import EpochRecord
-from treeparse.training.state.run_directory import RunDirectory, RunState, save_checkpoint
+from treeparse.training.state.run_directory import EpochRecord, RunDirectory, RunState, save_checkpoint
 
 TERMINATED = 128 + signal.SIGTERM
 

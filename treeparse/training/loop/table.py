@@ -15,8 +15,14 @@ from treeparse.metrics.tags import TAG_SCORES
 from treeparse.progress import Console
 from treeparse.training.loop.module import TERM, ParserModule, Training
 from treeparse.training.settings.resolve import Workload
-from treeparse.training.state.history import EpochRecord, best_record, is_finished, write_csv
-from treeparse.training.state.run_directory import RunDirectory, RunState
+from treeparse.training.state.run_directory import (
+    EpochRecord,
+    RunDirectory,
+    RunState,
+    best_record,
+    is_finished,
+    write_csv,
+)
 
 PARSING_SPEED = 2.5  # words a second of parsing, as a multiple of training's
 

@@ -16,7 +16,7 @@ from treeparse.data.files import expand_paths
 from treeparse.data.yaml import UniqueKeyLoader
 from treeparse.errors import TreeparseError
 from treeparse.model.config import LinearConfig
-from treeparse.model.folder.hub import check_local_model
+from treeparse.model.folder import check_local_model
 from treeparse.model.settings import DEFAULT_CLASSES, add_parser_arguments
 from treeparse.nn import BiLSTMConfig, TransformerConfig
 from treeparse.nn.lora import no_adapters

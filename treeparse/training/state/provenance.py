@@ -12,7 +12,7 @@ from typing import Self
 import torch
 
 from treeparse.batch import pick_device
-from treeparse.model.folder.storage import file_header, without_header
+from treeparse.model.folder import file_header, without_header
 from treeparse.model.settings import read_settings
 from treeparse.sentence import Sentence
 from treeparse.version import installed_version

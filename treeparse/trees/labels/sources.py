@@ -1,8 +1,9 @@
-"""Label scores that are read by slices of heads or at chosen arcs: tensors, and changes of a source."""
+"""Label scores that are read by slices of heads or at chosen arcs: tensors, changes of a source, and rules."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Size, Tensor
 
@@ -259,3 +260,54 @@ def scaled(source: LabelSource, factor: float) -> ChangedLabels:
     bound = None if source.bound is None else source.bound * factor
     attributes = {"dtype": torch.float64, "bound": bound, "support": source.support}
     return ChangedLabels([source], lambda _, scores: scores.double() * factor, **attributes)
+
+
+LARGEST = 2**24  # numbers in the cache
+LookUp = Callable[[Tensor, Tensor, Tensor], Tensor]  # item, head and dependent (A,) of arcs -> scores (A, L)
+
+
+class ArcRows:
+    """The label scores of the arcs that were read, a row each.
+
+    Args:
+        shape: ``(B, n+1, n+1, L)``.
+        look_up: computes the scores of arcs.
+        step: the most arcs that are computed at once.
+    """
+
+    def __init__(self, shape: Size, look_up: LookUp, step: int) -> None:
+        self._shape, self._look_up, self._step = shape, look_up, step
+        self._row_of: np.ndarray | None = None  # (B, n+1, n+1) flattened: each arc's row, -1 for none
+        self._rows = torch.empty(0, shape[-1])
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """Return the rows ``(A, L)`` of arcs, after computing those that the cache lacks."""
+        items, nodes = self._shape[:2]
+        if self._row_of is None or self._rows.numel() > LARGEST:
+            self._row_of = np.full(items * nodes * nodes, -1)
+            self._rows = self._rows[:0]
+        arcs = ((item * nodes + head) * nodes + dependent).numpy()
+        new = torch.from_numpy(np.unique(arcs[self._row_of[arcs] < 0]))
+        if len(new):
+            rows = [
+                self._look_up(part // (nodes * nodes), part // nodes % nodes, part % nodes)
+                for part in new.split(self._step)
+            ]
+            self._row_of[new.numpy()] = len(self._rows) + np.arange(len(new))
+            self._rows = torch.cat([self._rows.to(rows[0].dtype), *rows])
+        return self._rows[torch.from_numpy(self._row_of[arcs])]
+
+
+def with_root_rule(scores: Tensor, from_root: Tensor, root_label: int) -> Tensor:
+    """Return label scores ``(..., L)`` of arcs, with -inf where the rule forbids a label.
+
+    Args:
+        scores: the scores.
+        from_root: ``(...)`` bool, or of a shape that broadcasts to it: which arcs are from the root.
+        root_label: the index of the label "root"; -1 if no label is reserved for arcs from the root.
+    """
+    count = scores.shape[-1]
+    if root_label < 0 or count == 1:
+        return scores
+    is_root = torch.arange(count, device=scores.device) == root_label
+    return scores.masked_fill(is_root != from_root.unsqueeze(-1), -torch.inf)

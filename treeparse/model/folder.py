@@ -8,6 +8,8 @@ what the files hold raises ``FORMAT``.
 
 import hashlib
 import json
+import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,12 +20,55 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from treeparse.data.folders import atomic_folder
-from treeparse.data.outputs import atomic_write
+from treeparse.data.outputs import atomic_folder, atomic_write, check_folder, check_output_folder, restore_folder
+from treeparse.downloads import first_line, snapshot
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
-from treeparse.model.folder.files import CONFIG, VOCABULARY, WEIGHTS, check_model_files
 from treeparse.version import installed_version
+
+CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
+FILES = (CONFIG, VOCABULARY, WEIGHTS)
+CARD = "README.md"  # optional
+RUN_MODEL, RUN_CHECKPOINTS = "model", "checkpoints"  # folders of a training run
+
+
+def model_folder(directory: str | Path) -> Path:
+    """Return the model folder: the directory itself, or the ``model`` folder of a training run."""
+    folder = Path(directory)
+    for path in (folder, folder / RUN_MODEL):
+        restore_folder(path)
+    if any(os.path.exists(folder / name) for name in FILES):  # False too for a name that no file can have
+        return folder
+    if os.path.isdir(folder / RUN_MODEL):
+        return folder / RUN_MODEL
+    if os.path.isdir(folder / RUN_CHECKPOINTS):
+        raise TreeparseError(
+            f"The run in {directory} has no model yet: treeparse export {directory} writes the model of its best epoch."
+        )
+    return folder
+
+
+def check_model_files(directory: str | Path) -> None:
+    """Raise if a folder lacks a file of a model."""
+    check_folder(directory)
+    for name in FILES:
+        if not (Path(directory) / name).is_file():
+            raise TreeparseError(
+                f"{directory} is no model folder: it has no {name}. Name a folder that training wrote, as RUN/model."
+            )
+
+
+def check_model_folder(path: str | Path, kind: str, *others: str) -> None:
+    """Raise if no model can be written to a folder, or if the folder holds other files than a model's.
+
+    The message names the kind of model; the folder may hold ``others``, too.
+    """
+    check_output_folder(path)
+    restore_folder(path)
+    foreign = sorted(set(os.listdir(path)).difference(FILES, others)) if os.path.isdir(path) else []
+    if foreign:
+        raise TreeparseError(f"{path} holds other things than a {kind}, {foreign[0]} is one: name a new folder.")
+
 
 FORMAT = 1  # of the JSON files in model folders and runs
 DIGESTED = (VOCABULARY, WEIGHTS)
@@ -142,3 +187,86 @@ def _read_mapping(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise _damaged(path, "it holds no mapping")
     return data
+
+
+NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def check_local_model(name: str | Path) -> None:
+    """Raise if a name is that of a folder without a model; names on the hub are not looked up."""
+    if _is_local(name):
+        check_model_files(model_folder(name))
+
+
+def _is_local(name: str | Path) -> bool:
+    # A name whose parent folder exists is that of a folder, perhaps mistyped, so that nobody waits for the network.
+    return os.path.exists(Path(name).parent) or not NAME.fullmatch(str(name))
+
+
+def local_folder(name: str | Path, revision: str | None = None) -> Path:
+    """Return the folder of a model on this machine, or of a copy of a model on the hub.
+
+    A copy in the cache is used without network access; otherwise the model is downloaded: only the files of a model
+    folder, which hold no code.
+
+    Args:
+        name: a folder, or ``organisation/name`` if no folder ``organisation`` exists.
+        revision: a branch, tag or commit on the hub; None for the main branch.
+
+    Raises:
+        TreeparseError: if a folder is given with a revision, if the hub has no such model or cannot be reached.
+    """
+    if _is_local(name):
+        if revision is not None:
+            raise TreeparseError(f"{name} is a folder, which has no revisions: leave out {revision!r:.100}.")
+        return Path(name)
+    return snapshot(str(name), revision, [*FILES, CARD], _is_whole, lambda text: _no_model(str(name), revision, text))
+
+
+def push(folder: str | Path, name: str, *, private: bool = False, revision: str | None = None) -> str:
+    """Upload a model folder to the hub and return its address; a damaged model is refused before.
+
+    Args:
+        folder: the folder of a model or of a training run.
+        name: ``organisation/name``; a repository is created if none exists.
+        private: whether a new repository is private.
+        revision: the branch to upload to; None for the main branch.
+
+    Raises:
+        TreeparseError: if the folder holds no valid model, or if the hub refuses or cannot be reached.
+    """
+    if not NAME.fullmatch(name):
+        raise TreeparseError(f"A model of the hub is called organisation/name, not {name!r:.100}.")
+    source = model_folder(folder)
+    check_model_files(source)
+    from huggingface_hub import HfApi  # slow to import
+
+    from treeparse.model.folder import read_model
+
+    read_model(source)
+
+    api = HfApi()
+    try:
+        address = api.create_repo(name, private=private, exist_ok=True)
+        if revision is not None:
+            api.create_branch(name, branch=revision, exist_ok=True)
+        api.upload_folder(
+            repo_id=name, folder_path=source, allow_patterns=[*FILES, CARD], revision=revision, commit_message="A model"
+        )
+    except OSError as error:
+        raise TreeparseError(
+            f"{folder} was not put on the hub as {name} ({first_line(error)}): is there a network, and did hf auth "
+            "login get a token that may write there?"
+        ) from error
+    return str(address)
+
+
+def _is_whole(folder: Path) -> bool:
+    return all((folder / file).is_file() for file in FILES)
+
+
+def _no_model(name: str, revision: str | None, text: str) -> TreeparseError:
+    at = "" if revision is None else f" with a revision {revision!r:.100}"
+    return TreeparseError(
+        f"There is no folder {name}, and the Hugging Face hub gave no model of that name{at} ({text})."
+    )

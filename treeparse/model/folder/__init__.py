@@ -1,1 +1,0 @@
-"""Model folders: their files, how they are written, checked and read, and models on the Hugging Face hub."""
