@@ -16,7 +16,7 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from treeparse.progress import Console
 from treeparse.training.loop.module import Training
-from treeparse.training.loop.table import Announcement, EpochTable
+from treeparse.training.loop.table import EpochTable
 from treeparse.training.settings.trainer import new_trainer
 from treeparse.training.state.run_directory import EpochRecord, RunDirectory, RunState, save_checkpoint
 
@@ -55,7 +55,7 @@ def _trainer(training: Training, run: RunDirectory, table: EpochTable, console: 
     )
     display = {"enable_progress_bar": console.shows_bars, "enable_model_summary": False}
     arguments = {"logger": None, **display, **training.trainer_options}
-    own = {"callbacks": [Announcement(training.work, console), table, last], "plugins": [WholeFiles()]}
+    own = {"callbacks": [table, last], "plugins": [WholeFiles()]}
     for name, objects in own.items():
         given = arguments.get(name) or []
         arguments[name] = [*objects, *(given if isinstance(given, list) else [given])]

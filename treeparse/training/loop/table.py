@@ -25,38 +25,7 @@ from treeparse.training.state.run_directory import (
 )
 
 PARSING_SPEED = 2.5  # words a second of parsing, as a multiple of training's
-
-
-class Announcement(pl.Callback):
-    """Announces the size of the run, and about how long it will take, after a few timed steps."""
-
-    work: Workload
-    console: Console
-
-    FIRST, LAST = 3, 13  # the timed steps: the first steps compile kernels
-
-    def __init__(self, work: Workload, console: Console) -> None:
-        self.work, self.console = work, console
-        self.steps: int = 0
-        self.words: int = 0
-        self.started = 0.0
-
-    def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: ShareOfStep, batch_idx: int
-    ) -> None:
-        self.steps += 1
-        if self.steps in (self.FIRST, self.LAST) and pl_module.device.type == "cuda":
-            torch.cuda.synchronize(pl_module.device)
-        if self.steps == self.FIRST:
-            self.started: float = time.perf_counter()
-        elif self.FIRST < self.steps <= self.LAST:
-            self.words += batch.num_words * self.work.processes
-        if self.steps == self.LAST:
-            self.console.say(workload_line(self.work, self.words / (time.perf_counter() - self.started)))
-
-    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if self.steps < self.LAST:
-            self.console.say(workload_line(self.work, None))
+FIRST, LAST = 3, 13  # steps that are timed for the announcement: the first steps compile kernels
 
 
 def workload_line(work: Workload, words_per_second: float | None) -> str:
@@ -96,7 +65,7 @@ def without_notices(*, quiet: bool) -> Iterator[None]:
 
 
 class EpochTable(pl.Callback):
-    """Records each measurement of the dev set, saves the best parser so far, and ends the run when its patience ends.
+    """Announces a run, records measurements of the dev set, saves the best parser, and ends the run by its patience.
 
     All processes hold the same history, and so stop together; the first one writes.
     """
@@ -119,10 +88,11 @@ class EpochTable(pl.Callback):
         checkpoint |= RunState(self.training.identity, self.history, threads, processes).to_plain()
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.steps, self.words, self.seconds = 0, 0, 0.0  # of this process, without the dev set
         self._start_record()
 
     def _start_record(self) -> None:
-        self.words, self.seconds, self.started = 0, 0.0, time.perf_counter()
+        self.record_start: tuple[int, float, float] = self.words, self.seconds, time.perf_counter()
         self.losses: dict[str, float] = {}  # sums over the words of epochs, by the names of means
         self.weight = 0
 
@@ -136,12 +106,24 @@ class EpochTable(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: ShareOfStep, batch_idx: int
     ) -> None:
-        if batch_idx + 1 == trainer.num_training_batches and pl_module.device.type == "cuda":
+        self.steps += 1
+        is_timed = self.steps in (FIRST, LAST) or batch_idx + 1 == trainer.num_training_batches
+        if is_timed and pl_module.device.type == "cuda":
             torch.cuda.synchronize(pl_module.device)
         now = time.perf_counter()
         self.words += batch.num_words * trainer.world_size
         self.seconds += now - self.batch_started
         self.batch_started = now
+        if self.steps == FIRST:
+            self.first: tuple[int, float] = self.words, self.seconds
+        elif self.steps == LAST:
+            words, seconds = self.first
+            speed = (self.words - words) / (self.seconds - seconds)
+            self.console.say(workload_line(self.training.work, speed))
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self.steps < LAST:
+            self.console.say(workload_line(self.training.work, None))
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         assert isinstance(pl_module, ParserModule)
@@ -172,14 +154,15 @@ class EpochTable(pl.Callback):
 
     def _record(self, epoch: int, metrics: Mapping[str, float], rate: float) -> EpochRecord:
         losses = {name: total / self.weight for name, total in self.losses.items()}
+        words, seconds, started = self.record_start
         return EpochRecord(
             epoch=epoch,
             loss=losses["loss"],
             learning_rate=rate,
             dev_uas=metrics.get("uas"),
             dev_las=metrics.get("las"),
-            words_per_second=self.words / self.seconds,
-            seconds=time.perf_counter() - self.started,
+            words_per_second=(self.words - words) / (self.seconds - seconds),
+            seconds=time.perf_counter() - started,
             dev_loss=metrics.get("dev_loss"),
             terms={name.removeprefix(TERM): value for name, value in losses.items() if name.startswith(TERM)},
             dev_tags={name: metrics[name] for name in TAG_SCORES if name in metrics},
