@@ -27,8 +27,8 @@ from support.reports.markdown import Opening, parse_with_plot, report
 from support.reports.timing import Timed, take_turns
 
 from treeparse.kernels.best.arborescence import are_trees
-from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
-from treeparse.kernels.lists.projective import ProjectiveKBest
+from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
+from treeparse.kernels.lists.projective_lists import ProjectiveKBest
 
 LENGTHS = (10, 20, 40, 80, 160)
 LIST_SIZES = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # K, at 40 words

@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))  # where the emulator 
 from helpers.hostile_scores import prefer_each_other
 from support.device.sanitizer import Sanitizer
 
-from treeparse.device import best, compiler, nonprojective, projective, samples
+from treeparse.device import best_trees, compiler, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
 from treeparse.errors import TreeparseError
 
@@ -56,11 +56,11 @@ def run_all(launcher: Launcher) -> None:
             sums.hessian_vector_product(arcs, lengths, vectors, **options)
             sums.log_marginals(arcs, lengths, **options)
         nonprojective.reach(arcs.unsqueeze(0), lengths.unsqueeze(0) > 3, launcher=launcher)
-        best.are_trees(heads, lengths, **options)
+        best_trees.are_trees(heads, lengths, **options)
         for scores in (arcs, arcs.round()):  # which tie
-            best.best_trees(scores, lengths, **options)
-            best.best_projective_trees(scores, lengths, **options)
-        best.are_trees(heads, lengths, crossing=False, **options)
+            best_trees.best_trees(scores, lengths, **options)
+            best_trees.best_projective_trees(scores, lengths, **options)
+        best_trees.are_trees(heads, lengths, crossing=False, **options)
         for method in (None, "expansion", "walks"):
             samples.sample_trees(arcs, lengths, lengths, 10, method=method, **options)
         samples.sample_projective_trees(arcs, lengths, lengths, 10, **options)

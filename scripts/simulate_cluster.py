@@ -30,7 +30,7 @@ from support.reports.markdown import Opening, report
 from treeparse import Parser
 from treeparse.corpus import CorpusRequest
 from treeparse.corpus.cluster import RayCluster, parse_on_ray, read_manifest
-from treeparse.corpus.progress import CorpusObserver
+from treeparse.corpus.corpus_progress import CorpusObserver
 from treeparse.corpus.storage import StoredFile
 from treeparse.data import read_conllu
 

@@ -20,11 +20,11 @@ import treeparse
 from treeparse.batch import Batch
 from treeparse.cli.main import main
 from treeparse.data.features.words import Features, LexicalFeatures
-from treeparse.data.vectors.files import WordVectors
+from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, Encoder, EncoderConfig
-from treeparse.nn.config import Learner
+from treeparse.nn.encoder_config import Learner
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 
@@ -48,7 +48,7 @@ def test_only_its_own_files_know_the_bilstm() -> None:
     naming = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if re.search("BiLSTM", path.read_text())}
     files = ("nn/__init__.py", "nn/bilstm.py")
     over = ("nn/transformer.py",)  # which may have one on top
-    chosen = ("model/config.py", "model/settings.py", "training/settings/reading.py")  # by default
+    chosen = ("model/parser_config.py", "model/settings.py", "training/settings/reading.py")  # by default
     assert naming == {*map(Path, (*files, *over, *chosen))}
 
 

@@ -17,14 +17,14 @@ from treeparse.data.conllu import read_conllu
 from treeparse.errors import TreeparseError
 from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.config import LinearConfig
 from treeparse.model.feature_weights import label_weights, part_weights
+from treeparse.model.parser_config import LinearConfig
 from treeparse.model.scorers.linear import LinearScorer, nodes_of
 from treeparse.names import Algorithm, TreeKind
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 from treeparse.training.linear_model import LinearLearner
-from treeparse.training.settings.config import LinearLearningConfig
+from treeparse.training.settings.train_config import LinearLearningConfig
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_sums
 
 TRAINING = learnable_sentences(40, seed=1)

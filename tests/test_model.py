@@ -18,7 +18,7 @@ from helpers.sentences import learnable_sentences
 from treeparse.data.mapping import Words
 from treeparse.errors import TreeparseError
 from treeparse.model import Parse, Parser, ParserConfig
-from treeparse.model.scorers import biaffine
+from treeparse.model.scorers import biaffine_scorer
 from treeparse.names import Decoder
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
 from treeparse.sentence import Sentence, nonprojective_words, tree_problem
@@ -150,8 +150,8 @@ def labelled_trees(parser: Parser, sentence: Sentence, *, projective: bool = Fal
 def test_best_labels_do_not_depend_on_how_many_arcs_are_scored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = random_parser()
     expected = parser.parse(UNSEEN)
-    monkeypatch.setattr(biaffine, "MIXED", 1)
-    monkeypatch.setattr(biaffine, "TABLE", 1)
+    monkeypatch.setattr(biaffine_scorer, "MIXED", 1)
+    monkeypatch.setattr(biaffine_scorer, "TABLE", 1)
     for found, parse in zip(parser.parse(UNSEEN), expected, strict=True):
         assert same(found, parse)
 

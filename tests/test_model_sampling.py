@@ -141,7 +141,7 @@ def test_a_list_depends_on_its_place_and_seed_alone(
 def test_labels_are_summed_in_slices_too(replacement: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     parser = random_parser()
     expected = parser.sample(SENTENCES, 4, replacement=replacement)
-    monkeypatch.setattr("treeparse.trees.labels.sums.SLICE", 1)
+    monkeypatch.setattr("treeparse.trees.labels.label_sums.SLICE", 1)
     assert same_lists(parser.sample(SENTENCES, 4, replacement=replacement), expected)
 
 

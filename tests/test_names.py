@@ -13,8 +13,8 @@ from treeparse.names import (
     Schedule,
     TreeKind,
 )
-from treeparse.training.loop.module import rate_share
-from treeparse.training.settings.config import ResolvedOptimization
+from treeparse.training.loop.parser_module import rate_share
+from treeparse.training.settings.train_config import ResolvedOptimization
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_crossing_arcs, have_sums, part_kinds
 
 

@@ -13,8 +13,8 @@ from helpers.tree_cases import generator
 from treeparse import NonProjectiveCRF, ProjectiveCRF
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser, ParserConfig
-from treeparse.model.config import LinearConfig
 from treeparse.model.parser import known_arcs, likely_arcs
+from treeparse.model.parser_config import LinearConfig
 from treeparse.names import TreeKind
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence

@@ -14,7 +14,7 @@ from helpers.parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, l
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu, write_conllu
-from treeparse.data.nbest.files import read_nbest
+from treeparse.data.nbest.list_files import read_nbest
 from treeparse.model import Parser
 from treeparse.names import Decoder
 
@@ -92,7 +92,7 @@ def test_long_lists_make_smaller_chunks(model: str, parser: Parser, monkeypatch:
         return original(self, sentences, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Parser, "kbest", kbest_of)
-    monkeypatch.setattr("treeparse.corpus.parsing.CHUNK_TREE_WORDS", 8)
+    monkeypatch.setattr("treeparse.corpus.corpus_parsing.CHUNK_TREE_WORDS", 8)
     lines = io.BytesIO(b"a b\nc d\ne\nf g h i j\nk\n")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines, isatty=lambda: False))
     output = SimpleNamespace(buffer=io.BytesIO(), flush=lambda: None, isatty=lambda: False)

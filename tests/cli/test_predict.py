@@ -198,7 +198,7 @@ def test_sentences_are_read_and_written_by_chunks(model: str, monkeypatch: pytes
 
 
 def test_long_sentences_make_smaller_chunks(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treeparse.corpus.parsing.CHUNK_WORDS", 4)
+    monkeypatch.setattr("treeparse.corpus.corpus_parsing.CHUNK_WORDS", 4)
     seen = seen_by_the_sender(monkeypatch, model, "a b\nc d\ne\nf g h i j\nk\n", "--format", "text")
     assert seen == [0, 0, 2, 2, 4]
 

@@ -10,7 +10,7 @@ from helpers.parsed_files import MULTIWORD, SENTENCES, incidents, written
 from treeparse.cli.main import main
 from treeparse.data.annotations import figure
 from treeparse.data.conllu import ConlluSentence, read_conllu
-from treeparse.data.nbest.files import read_nbest
+from treeparse.data.nbest.list_files import read_nbest
 from treeparse.model import Parse, Parser
 
 TAGGED = MULTIWORD.replace("advmod\t_\t_", "advmod\t_\tGloss=now|ArcProb=0.1").replace("id = m", "id = n")

@@ -12,7 +12,7 @@ from helpers.parsed_files import SENTENCES, conllu, written
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
-from treeparse.data.nbest.files import read_nbest
+from treeparse.data.nbest.list_files import read_nbest
 from treeparse.model import Parser
 
 GOLD = """# sent_id = one

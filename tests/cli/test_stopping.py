@@ -17,7 +17,7 @@ from treeparse.cli.stopping import signals_exit
 from treeparse.model import Parser
 from treeparse.training import run as training_run
 from treeparse.training.loop import fit
-from treeparse.training.loop.module import ParserModule
+from treeparse.training.loop.parser_module import ParserModule
 from treeparse.training.state.run_directory import RunDirectory
 
 

@@ -20,12 +20,12 @@ import treeparse.kernels
 from treeparse import LabeledCRF, NonProjectiveCRF, Parser, ProjectiveCRF, SecondOrderCRF, SiblingCRF
 from treeparse.cli.commands import warm
 from treeparse.model import ParserConfig
-from treeparse.model.config import LinearConfig
+from treeparse.model.parser_config import LinearConfig
 from treeparse.names import Algorithm, TreeKind
 from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
 from treeparse.training.linear_model import LinearLearner
-from treeparse.training.settings.config import LinearLearningConfig
+from treeparse.training.settings.train_config import LinearLearningConfig
 from treeparse.trees.families.kernel_family import METHODS
 
 

@@ -18,10 +18,10 @@ from helpers.ranking import KINDS, random_graph
 from treeparse import TreeparseError
 from treeparse.device import nonprojective, samples
 from treeparse.device.launcher import Launcher
-from treeparse.kernels.samples import nonprojective as sampling
-from treeparse.kernels.samples import projective
+from treeparse.kernels.samples import nonprojective_samples as sampling
+from treeparse.kernels.samples import projective_samples
 from treeparse.trees.families import beam
-from treeparse.trees.families.nonprojective import Nonprojective
+from treeparse.trees.families.nonprojective_family import Nonprojective
 from treeparse.trees.families.on_cuda import NonprojectiveOnCuda, ProjectiveOnCuda
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
@@ -106,7 +106,7 @@ def test_projective_trees_are_those_of_the_kernels(single_root: bool, launcher: 
     seeds = stream.integers(0, 2**64, size=len(items), dtype=np.uint64)
     parts, words = (on_device(scores, launcher),), on_device(lengths, launcher)
     for count in (1, 11):
-        expected = projective.sample_trees(scores, lengths, seeds, count, single_root=single_root)
+        expected = projective_samples.sample_trees(scores, lengths, seeds, count, single_root=single_root)
         own_seeds = torch.from_numpy(seeds.view(np.int64))
         found = ProjectiveOnCuda(single_root, launcher).sample(parts, words, own_seeds, count)
         np.testing.assert_array_equal(found.cpu().numpy(), expected)

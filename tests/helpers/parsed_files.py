@@ -8,7 +8,7 @@ from udtools import Validator
 from udtools.incident import Incident
 
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.nbest.files import read_nbest
+from treeparse.data.nbest.list_files import read_nbest
 from treeparse.model import Parse
 from treeparse.sentence import Sentence
 

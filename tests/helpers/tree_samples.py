@@ -9,7 +9,7 @@ from helpers.chi_square import chi_square_z, tree_counts
 from helpers.oracles import Array, all_trees, tree_scores
 from helpers.ranking import random_graph
 
-from treeparse.kernels.samples.nonprojective import sample_trees
+from treeparse.kernels.samples.nonprojective_samples import sample_trees
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 Samples = tuple[np.ndarray, np.ndarray]

@@ -14,7 +14,7 @@ from helpers.oracles import all_trees, tree_scores
 from numpy.typing import NDArray
 
 from treeparse.kernels.best import arborescence, gabow_tarjan
-from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
+from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
 from treeparse.kernels.ties import tree_key
 
 Array = NDArray[np.float64]

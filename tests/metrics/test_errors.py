@@ -2,7 +2,7 @@
 
 import random
 
-from treeparse.metrics.errors import (
+from treeparse.metrics.error_analysis import (
     Confusion,
     DepthScore,
     arc_length_scores,

@@ -18,9 +18,9 @@ from treeparse.objectives.constraints import (
     Distance,
     Target,
     WordSet,
+    constraint_files,
     constraints_to_yaml,
     extract_constraints,
-    files,
     parse_constraints,
     read_constraints,
     shares_of_trees,
@@ -34,7 +34,7 @@ ANY = parse_constraints(as_yaml(["probability: 0.5"] * len(SAID)))
 
 
 def test_the_example_is_read() -> None:
-    _, _, example = (files.__doc__ or "").partition("::\n")
+    _, _, example = (constraint_files.__doc__ or "").partition("::\n")
     assert parse_constraints(example) == (
         Constraint(Target(0.9, 0.9), WordSet(("DET",)), WordSet(("NOUN",)), "left"),
         Constraint(

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from helpers.drawn import SVG
 
-from treeparse.pictures.charts import ShareBar, draw_bars, draw_curves
+from treeparse.pictures.plots import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.svg import document
 
 

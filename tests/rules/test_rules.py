@@ -6,7 +6,7 @@ import pytest
 
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parse
-from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rules, parse_rules, read_rules, reading
+from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rules, parse_rules, read_rules, rule_files
 from treeparse.sentence import Sentence
 
 SHIPPED = Path(__file__).parents[2] / "configs" / "rules" / "ud.yaml"
@@ -58,7 +58,7 @@ def test_a_sentence_without_tree_is_refused() -> None:
 
 
 def test_the_example_of_the_documentation_is_read() -> None:
-    _, _, example = (reading.__doc__ or "").partition("::\n")
+    _, _, example = (rule_files.__doc__ or "").partition("::\n")
     rules = parse_rules(example)
     assert rules.trees == "projective"
     assert rules.each == (

@@ -14,7 +14,7 @@ from support.sampling import analysis
 from support.sampling import entries as samplers
 from support.training.treebanks import Treebank, gold_sentences
 
-from treeparse.kernels.samples import nonprojective as sampling
+from treeparse.kernels.samples import nonprojective_samples as sampling
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
 

@@ -6,7 +6,7 @@ from functools import wraps
 
 import pytest
 
-from treeparse.corpus.trees import TreeRequest
+from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.data.conllu import ConlluSentence
 from treeparse.model import Parser
 from treeparse.serve import Limits

@@ -15,7 +15,7 @@ from treeparse.data.batches.steps import ShareOfStep
 from treeparse.model import Parser
 from treeparse.training import load_config, self_training, train
 from treeparse.training.loop import fit
-from treeparse.training.loop.module import ParserModule
+from treeparse.training.loop.parser_module import ParserModule
 from treeparse.training.state import run_directory
 
 

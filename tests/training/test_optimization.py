@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from treeparse.training.loop.module import MovingAverage, build_optimizer, build_schedule, rate_share
-from treeparse.training.settings.config import OptimizationConfig, ResolvedOptimization
+from treeparse.training.loop.parser_module import MovingAverage, build_optimizer, build_schedule, rate_share
+from treeparse.training.settings.train_config import OptimizationConfig, ResolvedOptimization
 
 EPOCH = {"epochs": 1, "dev_every": 1, "patience": None, "average_decay": None}
 

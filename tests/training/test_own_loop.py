@@ -15,7 +15,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from treeparse import TreeparseError
-from treeparse.data.batches.module import TreebankModule
+from treeparse.data.batches.treebank_module import TreebankModule
 from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores
 from treeparse.objectives import TreeLikelihood

@@ -11,14 +11,6 @@ from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import TreeparseError
 from treeparse.names import Mixing
 from treeparse.shipped import shipped_files
-from treeparse.training.settings.config import (
-    DataConfig,
-    OptimizationConfig,
-    ResolvedConfig,
-    ResolvedData,
-    ResolvedOptimization,
-    TrainConfig,
-)
 from treeparse.training.settings.reading import load_config
 from treeparse.training.settings.resolve import (
     resolution_remarks,
@@ -26,6 +18,14 @@ from treeparse.training.settings.resolve import (
     resolve_settings,
     with_trainers_epochs,
     workload,
+)
+from treeparse.training.settings.train_config import (
+    DataConfig,
+    OptimizationConfig,
+    ResolvedConfig,
+    ResolvedData,
+    ResolvedOptimization,
+    TrainConfig,
 )
 
 AUTO_OPTIMIZATION = OptimizationConfig()

@@ -21,7 +21,7 @@ from treeparse.metrics import attachment_scores
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import Objective, Term, TreeLikelihood
 from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.loop.module import ParserModule
+from treeparse.training.loop.parser_module import ParserModule
 from treeparse.training.loop.table import EpochTable
 from treeparse.training.state.run_directory import EpochRecord
 

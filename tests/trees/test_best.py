@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from treeparse import NoTreeError, TreeparseError
-from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
-from treeparse.kernels.lists.projective import ProjectiveKBest
+from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
+from treeparse.kernels.lists.projective_lists import ProjectiveKBest
 
 tree_cases = pytest.mark.parametrize("case", [case for case in CASES if not case.labels], ids=lambda case: case.name)
 every_kind = pytest.mark.parametrize("kind", KINDS)

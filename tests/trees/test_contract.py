@@ -14,7 +14,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.distributions import kl_divergence
 
 from treeparse import NoTreeError, TreeparseError
-from treeparse.trees.labels import sums as label_sums
+from treeparse.trees.labels import label_sums
 
 SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)
 ORDERS = (0.0, 0.3, 1 - 1e-4, 1 - 1e-6, 1 + 1e-5, 2.0, 7.0, math.inf)

@@ -22,10 +22,10 @@ from helpers.oracles import Array, score_scale
 from helpers.ranking import random_graph
 
 from treeparse.kernels.random import uniforms
-from treeparse.kernels.samples import nonprojective, projective, without_replacement
+from treeparse.kernels.samples import nonprojective_samples, projective_samples, without_replacement
 from treeparse.kernels.sums import elimination, inside_outside
 from treeparse.trees.families.distinct import DrawKernels, DrawnArrays, Sampler, sample_distinct
-from treeparse.trees.labels.scores import FlatLabels
+from treeparse.trees.labels.label_scores import FlatLabels
 from treeparse.trees.labels.sources import LabelTensor
 
 SCALES = (0.0, 1.0, 4.0)
@@ -126,8 +126,8 @@ def test_fewer_trees_are_the_first_of_more_in_any_batch(family: Options) -> None
     def sampler(scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
         single_root = family["single_root"]
         if family.get("projective"):
-            return projective.sample_trees(scores, lengths, seeds, count, single_root=single_root)
-        return nonprojective.sample_trees(scores, lengths, seeds, count, single_root=single_root)[0]
+            return projective_samples.sample_trees(scores, lengths, seeds, count, single_root=single_root)
+        return nonprojective_samples.sample_trees(scores, lengths, seeds, count, single_root=single_root)[0]
 
     before = scores.copy()
     found = sample_distinct(kernels_of(sampler, **family, threads=2), scores, lengths, seeds, 30)

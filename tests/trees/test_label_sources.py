@@ -11,7 +11,7 @@ from torch.distributions import kl_divergence
 
 from treeparse import LabeledCRF, TreeparseError
 from treeparse.trees import LabelSource
-from treeparse.trees.labels import best
+from treeparse.trees.labels import best_labels
 from treeparse.trees.labels.sources import ForbiddenLabels
 
 LENGTHS = torch.tensor([5, 3, 4])
@@ -116,7 +116,7 @@ def test_the_best_tree_where_scores_are_tied(case: Case) -> None:
 @every_base
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_best_tree_where_bounds_say_little(case: Case, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(best, "ROUNDS", rounds)
+    monkeypatch.setattr(best_labels, "ROUNDS", rounds)
     for seed in range(10):
         p, q, source = both(case, 0.0, seed=seed, scale=5.0)
         assert all(torch.equal(*pair) for pair in zip(p.mode, q.mode, strict=True))
@@ -130,10 +130,10 @@ def test_the_best_tree_where_near_arcs_are_scored_first(
     case: Case, near: float, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All arcs are near, or few, or too many for this: the tree is the same, and is found in the fewest rounds."""
-    monkeypatch.setattr(best, "MANY", (0,))
-    monkeypatch.setattr(best, "NEAR", near)
-    monkeypatch.setattr(best, "MOST_NEAR", most)
-    monkeypatch.setattr(best, "ROUNDS", 1 if (near, most) == (1e9, 16) else best.ROUNDS)
+    monkeypatch.setattr(best_labels, "MANY", (0,))
+    monkeypatch.setattr(best_labels, "NEAR", near)
+    monkeypatch.setattr(best_labels, "MOST_NEAR", most)
+    monkeypatch.setattr(best_labels, "ROUNDS", 1 if (near, most) == (1e9, 16) else best_labels.ROUNDS)
     for seed in range(10):
         p, q, source = both(case, 0.0, seed=seed, scale=5.0)
         assert all(torch.equal(*pair) for pair in zip(p.mode, q.mode, strict=True))

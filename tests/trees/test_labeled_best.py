@@ -12,7 +12,7 @@ from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, NoTreeError, TreeparseError
 from treeparse.kernels.ties import tree_key
-from treeparse.trees.labels.best import LabeledKBest
+from treeparse.trees.labels.best_labels import LabeledKBest
 
 KINDS = pytest.mark.parametrize("kind", ["random", "tied"])
 labeled_cases = pytest.mark.parametrize("case", [case for case in CASES if case.labels], ids=lambda case: case.name)

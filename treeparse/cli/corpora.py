@@ -23,13 +23,13 @@ from treeparse.cli.common import (
 )
 from treeparse.cli.models import add_model_arguments, check_models, load_models, models_and_files
 from treeparse.corpus.cluster import RayCluster, parse_on_ray
-from treeparse.corpus.parsing import CHUNK, parse_parts
+from treeparse.corpus.corpus_parsing import CHUNK, parse_parts
+from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
+from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.processes import parse_with_jobs
-from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.readers import READERS
 from treeparse.corpus.request import CorpusPart, CorpusRequest, is_folder, list_parts
 from treeparse.corpus.storage import is_url
-from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import WRITERS, check_format
 from treeparse.corpus.writers.writer import FileWriter
 from treeparse.data.shards import Shard
@@ -107,7 +107,7 @@ that no tree fits is an error; --skip-invalid leaves it out.
 
 --rules FILE finds only trees that satisfy rules: at most one subject of a head, no arguments of function words, a root
 of a certain UPOS, no crossing arcs. --rules ud is a shipped file, which treeparse config rules/ud prints;
-help("treeparse.rules.reading") lists all rules. The search is exact among the first --opened trees of a sentence. If
+help("treeparse.rules.rule_files") lists all rules. The search is exact among the first --opened trees of a sentence. If
 none of these satisfies the rules, the sentence gets its best tree. The closing line counts the sentences whose best
 tree broke a rule and the mended ones. Rules do not change probabilities."""
 

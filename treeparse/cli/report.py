@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from treeparse.cli.common import percent
-from treeparse.cli.scores import AHEAD, PARTS, ScoredSystem, Table, calibration_tables, oracle_table
+from treeparse.cli.score_tables import AHEAD, PARTS, ScoredSystem, Table, calibration_tables, oracle_table
 from treeparse.cli.sections import figure_of, section_of, tree_of
 from treeparse.data.conllu import ConlluSentence
 from treeparse.metrics import Calibration
-from treeparse.metrics.errors import Direction, arc_length_scores, depth_scores, label_confusions, wrong_words
+from treeparse.metrics.error_analysis import Direction, arc_length_scores, depth_scores, label_confusions, wrong_words
 from treeparse.model.folder import RUN_MODEL
-from treeparse.pictures.charts import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.page import Figure, Section, figure, html_page, legend, part, sections_html, table
+from treeparse.pictures.plots import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.svg import escaped
 from treeparse.sentence import Sentence
 from treeparse.training.state.run_directory import RunDirectory

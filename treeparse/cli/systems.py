@@ -8,8 +8,8 @@ from pathlib import Path
 
 from treeparse.data.conllu import ConlluSentence, scan_conllu
 from treeparse.data.files import expand_paths
-from treeparse.data.nbest.conllu import RANK, join_trees
-from treeparse.data.nbest.files import NBestList, format_of, read_nbest
+from treeparse.data.nbest.conllu_lists import RANK, join_trees
+from treeparse.data.nbest.list_files import NBestList, format_of, read_nbest
 from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.metrics import REMEDY, word_mismatch

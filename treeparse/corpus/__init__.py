@@ -15,12 +15,12 @@ process the request with another ``shard``. `parse_with_jobs` parses them in sev
 memory.
 """
 
+from treeparse.corpus.corpus_parsing import parse_corpus, parse_parts
+from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.documents import parse_documents
-from treeparse.corpus.parsing import parse_corpus, parse_parts
+from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.processes import parse_with_jobs
-from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts
-from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers.writer import FileWriter, Writer, WriterOptions
 
 __all__ = [

@@ -22,7 +22,7 @@ from treeparse.corpus.cluster_files import (
     Loader,
     file_tasks,
 )
-from treeparse.corpus.progress import CorpusObserver, CorpusSummary
+from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusRequest
 from treeparse.corpus.storage import unfinished_files
 from treeparse.errors import DataError, TreeparseError
@@ -100,7 +100,7 @@ def parse_on_ray(
 ) -> CorpusSummary:
     """Parse each file of a request into a file of its own on a cluster; outputs that exist stay as they are.
 
-    Trees are those of `treeparse.corpus.parse_corpus`; the last digits of probabilities depend on the sentences that
+    Trees are those of `treeparse.corpus.corpus_parsing`; the last digits of probabilities depend on the sentences that
     are parsed at once, here those of a file. If some files are faulty, the others are parsed before the error is
     raised. One program at a time may write a folder.
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from treeparse.corpus.parsing import parse_parts
-from treeparse.corpus.progress import CorpusSummary
+from treeparse.corpus.corpus_parsing import parse_parts
+from treeparse.corpus.corpus_progress import CorpusSummary
 from treeparse.corpus.request import CorpusInput, CorpusPart, CorpusRequest, targets_of
 from treeparse.corpus.storage import StoredFile, is_url, stored_files
 from treeparse.errors import TreeparseError

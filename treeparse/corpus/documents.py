@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import count
 
-from treeparse.corpus.parsing import CHUNK, CHUNK_WORDS, ChunkParser
+from treeparse.corpus.corpus_parsing import CHUNK, CHUNK_WORDS, ChunkParser
+from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.request import CorpusRequest
 from treeparse.corpus.sentences import RawItem, RawItemOrEnd, chunks_of
-from treeparse.corpus.trees import TreeRequest
 from treeparse.data.conllu import RawSentence
 from treeparse.data.parses import NBestList
 from treeparse.data.text.tokenizers import Tokenizer

@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from treeparse.corpus.parsing import ChunkParser, CorpusWork, ParsedChunk, Result
-from treeparse.corpus.progress import CorpusObserver, CorpusSummary
+from treeparse.corpus.corpus_parsing import ChunkParser, CorpusWork, ParsedChunk, Result
+from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest
 from treeparse.corpus.sentences import RawItem, RawItemOrEnd
 from treeparse.corpus.writers.writer import FileWriter
@@ -56,7 +56,7 @@ def parse_with_jobs(
         observer: receives reports, of chunks.
 
     Raises:
-        TreeparseError: as `treeparse.corpus.parse_corpus`; or a process died.
+        TreeparseError: as `treeparse.corpus.corpus_parsing`; or a process died.
         OSError: a file cannot be read or written.
     """
     writer, work = request.writer(), CorpusWork(request, parts, observer)

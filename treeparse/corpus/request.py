@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.readers import READERS
 from treeparse.corpus.readers.reader import Reader, ReaderOptions
-from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import make_writer
 from treeparse.corpus.writers.writer import FileWriter, WriterOptions
 from treeparse.data.compression import plain_name
 from treeparse.data.files import expand_paths
-from treeparse.data.nbest.files import format_of
+from treeparse.data.nbest.list_files import format_of
 from treeparse.data.shards import Shard
 from treeparse.data.text.tokenizers import Tokenizer, tokenizer_named
 from treeparse.errors import TreeparseError
@@ -41,8 +41,8 @@ class CorpusRequest:
         tags: whether the tags that the model predicts are written.
         drop_empty: whether empty nodes (8.1) are left out.
         skip_invalid: whether faulty sentences are left out, otherwise they are errors.
-        faults: where the sentences that are left out are listed, see `treeparse.corpus.parsing`: a file, or a folder if
-            the output is a folder; None for no list.
+        faults: where the sentences that are left out are listed, see `treeparse.corpus.corpus_parsing`: a file, or a
+            folder if the output is a folder; None for no list.
         max_words: longer sentences are left out.
         shard: the share of this process; None is everything.
         skip_existing: whether outputs that exist stay as they are.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from treeparse.corpus.progress import CorpusSummary
+from treeparse.corpus.corpus_progress import CorpusSummary
 from treeparse.corpus.request import CorpusInput, CorpusPart, CorpusRequest
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence
 from treeparse.data.text.tokenizers import tokenised

@@ -8,7 +8,7 @@ import numpy as np
 
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import NEGLIGIBLE
-from treeparse.kernels.weights import range_sum
+from treeparse.kernels.tree_weights import range_sum
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST_FACTOR, SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

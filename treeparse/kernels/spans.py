@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.weights import padded
+from treeparse.kernels.tree_weights import padded
 
 KINDS = 3
 FULL, ARC, MID = range(KINDS)

@@ -1,9 +1,9 @@
 """The parser: sentences in, trees out; a scorer, its vocabularies and its settings, saved and loaded as one."""
 
 from treeparse.data.parses import Parse
-from treeparse.model.config import ParserConfig, ScorerConfig
 from treeparse.model.ensemble import Ensemble, Teacher
 from treeparse.model.parser import Parser
+from treeparse.model.parser_config import ParserConfig, ScorerConfig
 from treeparse.model.scorers.scorer import EncoderScorer, PartScores, ScorerOutput
 
 __all__ = [

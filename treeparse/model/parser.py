@@ -13,9 +13,8 @@ from treeparse.data.features.indexer import Indexer
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import RawTextCheck
-from treeparse.data.vectors.files import WordVectors
+from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
-from treeparse.model.config import ParserConfig
 from treeparse.model.folder import (
     CONFIG,
     load_weights,
@@ -29,6 +28,7 @@ from treeparse.model.folder import (
 )
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import ChosenTree
+from treeparse.model.parser_config import ParserConfig
 from treeparse.model.scorers.scorer import PartScores, Scorer, ScorerOutput
 from treeparse.model.settings import plain_settings, read_settings
 from treeparse.model.tagging import Tagging, TagNames, words_of_tag_terms

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from jsonargparse import ArgumentError, ArgumentParser, set_parsing_settings
 
 from treeparse.errors import TreeparseError
-from treeparse.model.config import ParserConfig, ScorerConfig
+from treeparse.model.parser_config import ParserConfig, ScorerConfig
 from treeparse.nn import EncoderConfig
 
 CLASSES = (EncoderConfig, ScorerConfig)

@@ -9,7 +9,7 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.parses import Parse
-from treeparse.model.config import TagWeights
+from treeparse.model.parser_config import TagWeights
 from treeparse.objectives import Term
 
 TagNames = Mapping[str, Sequence[str]]  # the tags of each column by their ids

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.errors import TreeparseError
-from treeparse.model.config import TEMPERATURES
 from treeparse.model.inference.lists import GivenTrees
 from treeparse.model.inference.parsing import evaluating
 from treeparse.model.parser import Parser
+from treeparse.model.parser_config import TEMPERATURES
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
-from treeparse.trees.labels import sums
+from treeparse.trees.labels import label_sums
 
 WIDEST = math.log(16)  # the search goes up to this far from the log of the parser's temperature
 PRECISION = 2e-3  # of the log of the temperature
@@ -171,7 +171,7 @@ class _Choices(NamedTuple):
 
     def loss(self, temperature: float) -> float:
         """Minus the mean log probability of the label where it is right, and of all other labels where it is wrong."""
-        log_probs, chosen = sums.log_probs(self.scores / temperature), self.labels.unsqueeze(-1)
+        log_probs, chosen = label_sums.log_probs(self.scores / temperature), self.labels.unsqueeze(-1)
         others = log_probs.scatter(-1, chosen, -torch.inf).logsumexp(-1)
         return -float(torch.where(self.right, log_probs.gather(-1, chosen).squeeze(-1), others).mean())
 

@@ -2,8 +2,8 @@
 
 from treeparse.nn.biaffine import ArcBiaffine, LabelBiaffine, TagScorer
 from treeparse.nn.bilstm import BiLSTMConfig, BiLSTMEncoder
-from treeparse.nn.config import Encoder, EncoderConfig
 from treeparse.nn.dropout import SharedDropout
+from treeparse.nn.encoder_config import Encoder, EncoderConfig
 from treeparse.nn.transformer import TransformerConfig, TransformerEncoder
 
 __all__ = [

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from treeparse.nn.config import LexicalConfig
 from treeparse.nn.dropout import WordDropout
+from treeparse.nn.encoder_config import LexicalConfig
 
 LENGTHS = (6, 8, 10, 13, 18)  # upper bounds of the groups of forms by length: most forms are short
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from treeparse.errors import TreeparseError, did_you_mean
 
-from .config import LARGEST, MOST_LAYERS
+from .encoder_config import LARGEST, MOST_LAYERS
 
 # Settings of a model that do not concern its architecture.
 UNUSED = {

@@ -13,12 +13,12 @@ from typing import Literal, get_args
 
 from treeparse.data.conllu import ConlluSentence, load_treebank, write_conllu
 from treeparse.data.mapping import Progress
-from treeparse.data.nbest.files import NBestList, read_nbest, write_nbest
+from treeparse.data.nbest.list_files import NBestList, read_nbest, write_nbest
 from treeparse.errors import TreeparseError, name_among
 from treeparse.model import Parser
 from treeparse.progress import parsing_bar
 from treeparse.training.run import train
-from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.train_config import TrainConfig
 from treeparse.training.settings.trainer import on_one_device, training_device
 from treeparse.training.state.run_directory import begin_runs
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
-from treeparse.rerank.features import NodeNames, columns, configurations, differing, features, shifted
+from treeparse.rerank.tree_features import NodeNames, columns, configurations, differing, features, shifted
 from treeparse.sentence import Sentence
 
 

@@ -1,6 +1,6 @@
 """Rules that a parse must satisfy, read from YAML, and the best trees that satisfy them, exactly.
 
-``help("treeparse.rules.reading")`` describes the file. In a program::
+``help("treeparse.rules.rule_files")`` describes the file. In a program::
 
     from treeparse import Parser
     from treeparse.rules import AtMostOne, LabelSet, Rules, RuleSearch
@@ -23,7 +23,7 @@ from .search import NamedWords, Satisfying, SatisfyingTree, satisfying_trees
 from .violations import ArcPattern, AtMostOne, CheckedTree, ForbiddenPair, LabelSet, RootTags, Rule, Violation
 
 if TYPE_CHECKING:
-    from .reading import parse_rules, read_rules
+    from .rule_files import parse_rules, read_rules
 
 __all__ = [
     "ArcPattern",
@@ -46,4 +46,4 @@ __all__ = [
     "satisfying_trees",
 ]
 # Parsers need no YAML.
-__getattr__, __dir__ = names_on_demand(__name__, {"treeparse.rules.reading": "parse_rules read_rules"})
+__getattr__, __dir__ = names_on_demand(__name__, {"treeparse.rules.rule_files": "parse_rules read_rules"})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from treeparse.corpus.trees import TreeRequest
+from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.writers import TEXT_WRITERS
 from treeparse.errors import did_you_mean
 

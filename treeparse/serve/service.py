@@ -13,8 +13,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.sentences import check_sentence
-from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import TEXT_WRITERS
 from treeparse.corpus.writers.writer import WriterOptions
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, read_conllu

@@ -14,7 +14,7 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
-from treeparse.kernels.arrays import IntArray
+from treeparse.kernels.array_types import IntArray
 from treeparse.kernels.linear.features import Templates
 from treeparse.kernels.linear.tables import WeightTable
 from treeparse.kernels.linear.updates import (
@@ -34,8 +34,13 @@ from treeparse.model.scorers.linear import LinearScorer, nodes_of
 from treeparse.names import Algorithm
 from treeparse.progress import Bar, Console
 from treeparse.sentence import Sentence
-from treeparse.training.settings.config import DEFAULT_OBJECTIVE, LinearLearningConfig, ResolvedConfig, TrainConfig
 from treeparse.training.settings.resolve import batches_per_step
+from treeparse.training.settings.train_config import (
+    DEFAULT_OBJECTIVE,
+    LinearLearningConfig,
+    ResolvedConfig,
+    TrainConfig,
+)
 from treeparse.training.settings.trainer import on_one_device
 from treeparse.training.state.run_directory import (
     EpochRecord,

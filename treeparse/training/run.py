@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 
 from treeparse.data.batches.mixing import EpochSampler, TrainingMix
-from treeparse.data.batches.module import TreebankModule
 from treeparse.data.batches.steps import steps_of
+from treeparse.data.batches.treebank_module import TreebankModule
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.words import Features
 from treeparse.data.files import expand_paths
@@ -31,10 +31,9 @@ from treeparse.training.data.treebanks import (
 from treeparse.training.linear_model import LinearTraining, check_linear, fit_linear
 from treeparse.training.loop.fit import fit, repeatable
 from treeparse.training.loop.initial_parser import initial_parser
-from treeparse.training.loop.module import ParserModule, Training
+from treeparse.training.loop.parser_module import ParserModule, Training
 from treeparse.training.loop.table import without_notices
 from treeparse.training.release import export_model
-from treeparse.training.settings.config import ResolvedConfig, ResolvedData, TrainConfig
 from treeparse.training.settings.reading import build_objective
 from treeparse.training.settings.resolve import (
     batches_per_step,
@@ -44,6 +43,7 @@ from treeparse.training.settings.resolve import (
     with_trainers_epochs,
     workload,
 )
+from treeparse.training.settings.train_config import ResolvedConfig, ResolvedData, TrainConfig
 from treeparse.training.settings.trainer import Processes, join, training_device
 from treeparse.training.state.identity import check_identity, run_identity
 from treeparse.training.state.provenance import Provenance

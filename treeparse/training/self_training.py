@@ -23,8 +23,8 @@ from treeparse.training.data.treebanks import listed
 from treeparse.training.loop.table import without_notices
 from treeparse.training.release import export_model
 from treeparse.training.run import train
-from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig
 from treeparse.training.settings.reading import build_objective
+from treeparse.training.settings.train_config import DataConfig, OptimizationConfig, TrainConfig
 from treeparse.training.settings.trainer import BINDING, Processes, join, training_device
 from treeparse.training.state.identity import FREE_SETTINGS, flattened
 from treeparse.training.state.run_directory import RunDirectory, begin_runs, best_record

@@ -77,16 +77,16 @@ The guide's page "Comparisons" says how torch-struct, SuPar, SynJax and ufal.chu
 cited by short names, such as [Exp], which the guide's page "References" lists.
 """
 
-from treeparse.trees.approximate.climbing import climb
+from treeparse.trees.approximate.hill_climbing import climb
 from treeparse.trees.arc_crfs import NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.estimators import horvitz_thompson, sample_mean, unordered_set
 from treeparse.trees.labels.combination import combined
-from treeparse.trees.labels.crf import LabeledCRF
+from treeparse.trees.labels.labeled_crf import LabeledCRF
+from treeparse.trees.labels.labeled_trees import LabeledTree
 from treeparse.trees.labels.mixture import LabeledDistribution, Mixture
 from treeparse.trees.labels.sources import LabelSource
-from treeparse.trees.labels.trees import LabeledTree
 from treeparse.trees.parts import Parts
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF, SecondOrderCRF, SiblingCRF
 

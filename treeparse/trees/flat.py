@@ -14,7 +14,7 @@ from treeparse.lazy import cached_property, graph_property
 from treeparse.trees.arc_conflicts import allow_conflict, are_both_of_root, cross
 from treeparse.trees.checks import arc_mask, no_tree_error
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method, Tensors
-from treeparse.trees.families.arrays import kernel_dtype
+from treeparse.trees.families.padded_arrays import kernel_dtype
 from treeparse.trees.look_ups import OPERATORS, gather
 from treeparse.trees.operators import call, name_of
 from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values

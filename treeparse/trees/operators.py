@@ -30,8 +30,8 @@ from torch import Tensor
 from treeparse.errors import TreeparseError
 from treeparse.trees import families
 from treeparse.trees.families import Family
-from treeparse.trees.families.nonprojective import Nonprojective
-from treeparse.trees.families.projective import Projective
+from treeparse.trees.families.nonprojective_family import Nonprojective
+from treeparse.trees.families.projective_family import Projective
 from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
 from treeparse.trees.look_ups import ARE_NEW, LIBRARY, OPERATORS, define
 

@@ -11,7 +11,7 @@ from torch import Generator, Size, Tensor
 from treeparse.batch import moved, readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.kernels import random
-from treeparse.trees.families.arrays import seed_bits
+from treeparse.trees.families.padded_arrays import seed_bits
 
 Generators = Generator | Sequence[Generator] | None
 

@@ -7,8 +7,8 @@ from treeparse.names import TreeKind
 from treeparse.trees.arc_crfs import NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family
-from treeparse.trees.families.nonprojective import Nonprojective
-from treeparse.trees.families.projective import Projective
+from treeparse.trees.families.nonprojective_family import Nonprojective
+from treeparse.trees.families.projective_family import Projective
 from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
 from treeparse.trees.parts import PartKind
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF, SecondOrderCRF, SiblingCRF

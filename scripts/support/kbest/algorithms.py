@@ -13,7 +13,7 @@ from support.kbest import camerini
 from support.peers.clones import import_package
 from support.reports.timing import Entry
 
-from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
+from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
 
 ROUNDING = 1e-6  # of a tree's score, relative
 TREEPARSE = "treeparse"

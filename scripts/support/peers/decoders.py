@@ -23,8 +23,8 @@ from support.peers.clones import (
 )
 
 from treeparse.kernels.best import arborescence, eisner, gabow_tarjan
-from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
-from treeparse.kernels.lists.projective import ProjectiveKBest
+from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
+from treeparse.kernels.lists.projective_lists import ProjectiveKBest
 
 Array = NDArray[np.float64]
 Decode = Callable[[], Any]

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from support.graphs.scored import Scored
 
-from treeparse.kernels.samples import nonprojective as sampling
+from treeparse.kernels.samples import nonprojective_samples as sampling
 from treeparse.kernels.sums import conditionals, elimination
 
 Array = NDArray[np.float64]

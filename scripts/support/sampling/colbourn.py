@@ -31,7 +31,7 @@ from treeparse.kernels.samples.expansion import (
     new_memory,
     set_up,
 )
-from treeparse.kernels.weights import matrices, range_sum, square
+from treeparse.kernels.tree_weights import matrices, range_sum, square
 
 MAX_VISITS = 1e4  # of a walk at a word, on average: the absolute error of a probability is about 1e-16 times that
 MIN_ESCAPE = 1e-4  # probability that a walk up from a head does not come back: its relative error is 1e-16 over that

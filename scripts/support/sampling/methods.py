@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 from support.sampling.colbourn import sample_word_by_word
 from support.sampling.rejection import sample_by_rejection
 
-from treeparse.kernels.samples import nonprojective
+from treeparse.kernels.samples import nonprojective_samples
 from treeparse.kernels.samples.walks import STEPS_A_PAIR
 from treeparse.kernels.threads import run_batch
 
-AUTO, EXPANSION = nonprojective.AUTO, nonprojective.EXPANSION
-WILSON, WILSON_MARGINAL = nonprojective.WILSON, nonprojective.WILSON_MARGINAL
+AUTO, EXPANSION = nonprojective_samples.AUTO, nonprojective_samples.EXPANSION
+WILSON, WILSON_MARGINAL = nonprojective_samples.WILSON, nonprojective_samples.WILSON_MARGINAL
 WILSON_REJECT, COLBOURN = range(WILSON_MARGINAL + 1, WILSON_MARGINAL + 3)
 KERNELS: dict[int, Any] = {WILSON_REJECT: sample_by_rejection, COLBOURN: sample_word_by_word}
 
@@ -28,14 +28,14 @@ def sample_trees(
     steps_a_pair: float = STEPS_A_PAIR,
     threads: int = 1,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Draw heads ``(B, count, n+1)`` and the steps of their walks ``(B, count)``, as ``nonprojective.sample_trees``.
+    """Draw heads ``(B, count, n+1)`` and the steps of their walks ``(B, count)``, as `nonprojective_samples` does.
 
     Raises:
         ValueError: if the method draws trees with another number of roots.
     """
     if method not in KERNELS:
         options = {"method": method, "steps_a_pair": steps_a_pair, "threads": threads}
-        return nonprojective.sample_trees(scores, lengths, seeds, count, single_root=single_root, **options)
+        return nonprojective_samples.sample_trees(scores, lengths, seeds, count, single_root=single_root, **options)
     if method == WILSON_REJECT and not single_root:
         raise ValueError("Rejection draws trees with a single root, not with any number of roots.")
     heads = np.full((len(lengths), count, scores.shape[1]), -1)

@@ -8,7 +8,7 @@ from treeparse.kernels.random import new_stream
 from treeparse.kernels.samples.expansion import TABLES, draw_root, draw_tree, new_memory, set_up
 from treeparse.kernels.samples.walks import fill_bins, new_bins, walk
 from treeparse.kernels.sums.elimination import ADJOINTS, ORIGINAL, PIVOTS, WEIGHTS, differentiate, eliminate_item
-from treeparse.kernels.weights import aligned, matrices, padded, range_sum
+from treeparse.kernels.tree_weights import aligned, matrices, padded, range_sum
 
 SHIFT_STEP, MAX_SHIFTS = 1.0, 12  # nats, and how many of them are tried
 

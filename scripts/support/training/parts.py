@@ -16,7 +16,7 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.model import Parser
 from treeparse.model.inference.lists import TreeLists
-from treeparse.model.scorers.biaffine import BiaffineLabels
+from treeparse.model.scorers.biaffine_scorer import BiaffineLabels
 from treeparse.model.scorers.scorer import ScorerOutput, encoder_of
 from treeparse.nn.biaffine import LabelVectors
 from treeparse.objectives import Objective

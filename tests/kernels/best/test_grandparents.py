@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from treeparse.kernels.best.grandparents import best_trees
-from treeparse.kernels.lists.projective import ProjectiveKBest
+from treeparse.kernels.lists.projective_lists import ProjectiveKBest
 
 
 @pytest.mark.parametrize("forbidden", [0.0, 0.3])

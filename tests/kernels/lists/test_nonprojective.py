@@ -7,7 +7,7 @@ from helpers.oracles import Array, all_trees, tree_scores
 from helpers.ranking import KINDS, Trees, random_graph, ranked_trees
 
 from treeparse.kernels.best.arborescence import are_trees, best_trees
-from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
+from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)

@@ -7,7 +7,7 @@ from helpers.oracles import all_trees
 from helpers.ranking import random_graph, ranked_trees, tree_keys
 
 from treeparse.kernels.best.eisner import are_projective_trees, best_trees
-from treeparse.kernels.lists.projective import ProjectiveKBest
+from treeparse.kernels.lists.projective_lists import ProjectiveKBest
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 

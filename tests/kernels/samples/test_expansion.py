@@ -11,9 +11,9 @@ from helpers.ranking import random_graph
 from helpers.tree_samples import ROOTS, deviation, draw, flat_graphs, hostile_graphs
 
 from treeparse.kernels.samples.expansion import ORIGINAL, SHARES, TABLES, WEIGHTS, Stages, new_memory, set_up
-from treeparse.kernels.samples.nonprojective import EXPANSION
+from treeparse.kernels.samples.nonprojective_samples import EXPANSION
 from treeparse.kernels.sums.elimination import log_partition_and_marginals
-from treeparse.kernels.weights import matrices
+from treeparse.kernels.tree_weights import matrices
 
 State = tuple[tuple[int, ...], tuple[int, ...]]  # of words 1 to k: their heads, and the stages their arcs lead through
 

@@ -9,7 +9,7 @@ from helpers.tree_samples import ROOTS, Sampler, deviation, draw, flat_graphs, h
 from support.sampling import methods as compared
 
 from treeparse.kernels.best.arborescence import are_trees
-from treeparse.kernels.samples.nonprojective import (
+from treeparse.kernels.samples.nonprojective_samples import (
     AUTO,
     AUTO_LIMIT,
     EXPANSION,

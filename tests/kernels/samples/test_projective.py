@@ -8,7 +8,7 @@ from helpers.oracles import Array, all_trees, tree_scores
 from helpers.ranking import KINDS, random_graph
 
 from treeparse.kernels.best.eisner import are_projective_trees
-from treeparse.kernels.samples.projective import sample_trees
+from treeparse.kernels.samples.projective_samples import sample_trees
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 

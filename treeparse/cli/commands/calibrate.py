@@ -5,7 +5,7 @@ import argparse
 from treeparse import terminal
 from treeparse.cli.common import add_batch_words_argument, add_import_argument, output_file, percent
 from treeparse.cli.models import check_models, load_model
-from treeparse.cli.scores import PARTS, calibration_of, lines_of
+from treeparse.cli.score_tables import PARTS, calibration_of, lines_of
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError

@@ -24,8 +24,8 @@ from treeparse.data.outputs import atomic_write
 from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 from treeparse.data.validation import CONVERT, NO_HEADS, NO_LABELS, NO_UTF8, TreeCheck
 from treeparse.errors import DataError, TreeparseError
-from treeparse.pictures.charts import ShareBar, draw_bars
 from treeparse.pictures.page import Figure, Section, figure, html_page, part, sections_html, table
+from treeparse.pictures.plots import ShareBar, draw_bars
 from treeparse.sentence import EMPTY, Sentence, nonprojective_words
 
 MOST_BARS = 25  # labels or tags

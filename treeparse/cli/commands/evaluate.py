@@ -18,7 +18,7 @@ from treeparse.cli.models import (
     load_models,
 )
 from treeparse.cli.report import report_page
-from treeparse.cli.scores import (
+from treeparse.cli.score_tables import (
     ScoredSystem,
     Table,
     advantage_tables,
@@ -36,7 +36,7 @@ from treeparse.data.outputs import atomic_write
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
 from treeparse.metrics import Comparison, attachment_scores, oracle_scores, paired_bootstrap, tag_scores
-from treeparse.metrics.errors import Advantage, Direction, directions
+from treeparse.metrics.error_analysis import Advantage, Direction, directions
 from treeparse.names import TAGS
 from treeparse.progress import Console, parsing_bar
 from treeparse.sentence import Sentence

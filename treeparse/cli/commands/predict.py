@@ -7,7 +7,7 @@ from dataclasses import replace
 from treeparse.cli import corpora
 from treeparse.cli.common import add_decoder_argument, real
 from treeparse.cli.models import EXPECTED_TREE, SEVERAL
-from treeparse.corpus.trees import TreeRequest
+from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.metrics import conformal_threshold

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from treeparse.cli import corpora
 from treeparse.cli.common import positive, tsv_line
 from treeparse.cli.models import SEVERAL
+from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.request import is_folder
-from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers.writer import Writer
 from treeparse.data.annotations import figure, with_comments
 from treeparse.data.compression import plain_name

@@ -18,7 +18,7 @@ from treeparse.corpus.request import is_folder
 from treeparse.corpus.writers import make_writer
 from treeparse.corpus.writers.writer import WriterOptions
 from treeparse.data.files import expand_paths
-from treeparse.data.nbest.files import format_of, read_nbest
+from treeparse.data.nbest.list_files import format_of, read_nbest
 from treeparse.data.outputs import check_folder
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError

@@ -19,14 +19,14 @@ from treeparse.device import compiler, cuda
 from treeparse.errors import TreeparseError
 from treeparse.kernels.compile import FOLDER, LASTS, NOT_CACHED
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.config import LinearConfig
+from treeparse.model.parser_config import LinearConfig
 from treeparse.nn import LabelBiaffine
 from treeparse.nn.int8 import Int8LSTM, Int8Products, has_int8
 from treeparse.nn.packed import FloatProducts, Packing, through_packed_layers
 from treeparse.progress import Bar
 from treeparse.sentence import Sentence
 from treeparse.training.linear_model import LinearLearner
-from treeparse.training.settings.config import LinearLearningConfig
+from treeparse.training.settings.train_config import LinearLearningConfig
 
 EPILOG = """examples:
   treeparse warm --quiet

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from treeparse.corpus.readers.conllu import ConlluReader
-from treeparse.corpus.readers.jsonl import JsonlReader
-from treeparse.corpus.readers.parquet import ParquetReader
+from treeparse.corpus.readers.conllu_reader import ConlluReader
+from treeparse.corpus.readers.jsonl_reader import JsonlReader
+from treeparse.corpus.readers.parquet_reader import ParquetReader
 from treeparse.corpus.readers.reader import Reader
 from treeparse.corpus.readers.text import TextReader
 from treeparse.names import CorpusFormat

@@ -14,9 +14,9 @@ A custom writer is named by its class path, such as ``mine.Brackets``::
 
 from collections.abc import Mapping
 
-from treeparse.corpus.writers.conllu import ConlluWriter
-from treeparse.corpus.writers.jsonl import JsonlWriter
-from treeparse.corpus.writers.parquet import ParquetWriter
+from treeparse.corpus.writers.conllu_writer import ConlluWriter
+from treeparse.corpus.writers.jsonl_writer import JsonlWriter
+from treeparse.corpus.writers.parquet_writer import ParquetWriter
 from treeparse.corpus.writers.writer import FileWriter, Writer, WriterOptions
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.user_code import import_code

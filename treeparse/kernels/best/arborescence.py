@@ -6,7 +6,7 @@ cycles are contracted.
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.best.contraction import (
     HEAD,
     STATUS,

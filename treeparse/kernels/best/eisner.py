@@ -19,7 +19,7 @@ run over contiguous cells and are vectorised.
 import numpy as np
 
 from treeparse.kernels import ties
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch

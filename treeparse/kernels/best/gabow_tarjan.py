@@ -14,7 +14,7 @@ value is its score less the scores of the arcs that it replaces inside, up to a 
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.best.arborescence import find_word_heads
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch

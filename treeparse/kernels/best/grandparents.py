@@ -7,12 +7,12 @@ j; nothing reads what is between.
 
 import numpy as np
 
-from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.best.spans import SPLIT_LINES, find_best_tree
+from treeparse.kernels.array_types import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels.best.best_spans import SPLIT_LINES, find_best_tree
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.spans import ARC, FULL, GRANDPARENTS, KINDS, MID, SentenceShape
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import padded
+from treeparse.kernels.tree_weights import padded
 
 TOGETHER = 4  # splits of a span, one row each; more than eight rows are not vectorised
 # Of an arc's splits: the scores of MID, of the sibling, and of the span FULL below.

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels.array_types import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.best import siblings as projective
 from treeparse.kernels.best.arborescence import find_best_tree
 from treeparse.kernels.best.climbing import climb, new_climbing_memory, score_of_heads

@@ -6,8 +6,8 @@ last]: the kinds of spans, and the full spans transposed, so that all loops run 
 
 import numpy as np
 
-from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.best.spans import SPLIT_LINES, find_best_tree
+from treeparse.kernels.array_types import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels.best.best_spans import SPLIT_LINES, find_best_tree
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.spans import ARC, FULL, KINDS, MID, SIBLINGS, SentenceShape
 from treeparse.kernels.threads import run_batch

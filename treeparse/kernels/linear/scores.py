@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from treeparse.kernels.arrays import IntArray
+from treeparse.kernels.array_types import IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.linear.features import (
     ABSENT,

@@ -14,7 +14,7 @@ Row 0 of a pool is no derivation, and the derivation of a single node, which has
 
 import numpy as np
 
-from treeparse.kernels.best.spans import ARC_SCORE, SCORE, SIBLING
+from treeparse.kernels.best.best_spans import ARC_SCORE, SCORE, SIBLING
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.spans import ARCS, cell, halves
 

@@ -24,7 +24,7 @@ from treeparse.kernels.logspace import NEGLIGIBLE, exp
 from treeparse.kernels.random import uniform
 from treeparse.kernels.sums import elimination, elimination_in_logs
 from treeparse.kernels.sums.elimination import ORIGINAL, PIVOTS, WEIGHTS
-from treeparse.kernels.weights import aligned, padded
+from treeparse.kernels.tree_weights import aligned, padded
 
 TABLES = 3  # of the stages: ORIGINAL, WEIGHTS and
 SHARES = 2

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.samples import expansion
 from treeparse.kernels.sums.conditionals import fill_reach
 from treeparse.kernels.sums.elimination_in_logs import LINES
-from treeparse.kernels.weights import matrices, padded, square
+from treeparse.kernels.tree_weights import matrices, padded, square
 
 # Of a graph: whose it is, its number of words, the first node that heads any, whether one word only hangs from node 0,
 # when it was last used; what `expansion.Stages` says: whether weights are logs, the word exchanged with word 1; then

@@ -39,7 +39,7 @@ import numpy as np
 
 from treeparse.kernels.compile import exact_kernel, kernel, maximum_kernel
 from treeparse.kernels.logspace import exp
-from treeparse.kernels.weights import LANES, multiplied, padded
+from treeparse.kernels.tree_weights import LANES, multiplied, padded
 
 LARGEST_EXPONENT = 1023  # of a power of 2 that is finite
 MIN_SCALE = 1e-300  # of vectors, because nothing is divided by 0

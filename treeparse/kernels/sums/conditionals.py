@@ -23,11 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, load_logs, load_weights, range_sum, square
+from treeparse.kernels.tree_weights import column_maxima, load_logs, load_weights, range_sum, square
 
 NO_TREE = -1  # as a root word
 SMALL = 1e-140  # a product of two such numbers, divided by a column sum, is far from underflow

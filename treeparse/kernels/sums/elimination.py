@@ -19,11 +19,11 @@ Items whose plain weights under- or overflow are computed by ``elimination_in_lo
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.compile import kernel
 from treeparse.kernels.sums.elimination_in_logs import sum_in_logs
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import LANES, aligned, column_maxima, copy, exchange, load_weights, matrices, padded
+from treeparse.kernels.tree_weights import LANES, aligned, column_maxima, copy, exchange, load_weights, matrices, padded
 
 PANEL = 4  # words that are eliminated together; eight are no faster
 LINEAR_LIMIT = -600.0  # of log Z' - sum of log column sums: below, underflow may have lost trees

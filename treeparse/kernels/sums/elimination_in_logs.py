@@ -13,11 +13,11 @@ Hessian.
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.logspace import exp, log_add
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import aligned, column_maxima, exchange, load_logs, load_vector, matrices, padded
+from treeparse.kernels.tree_weights import aligned, column_maxima, exchange, load_logs, load_vector, matrices, padded
 
 ARCS, AFTER, BEFORE = range(3)  # logs: of arcs' own weights [dependent, head], and as above
 T, USES, USES_T = 3, 6, 9  # added to these: the tangents of logs, the numbers of uses, and their tangents

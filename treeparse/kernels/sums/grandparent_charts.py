@@ -31,7 +31,7 @@ from treeparse.kernels.sums.charts import (
     take_tangents,
     weigh_words,
 )
-from treeparse.kernels.weights import padded, square
+from treeparse.kernels.tree_weights import padded, square
 
 OUTER = KINDS  # from a chart of spans to that of their derivatives
 SIBLING, GRANDPARENT = 2 * KINDS, 2 * KINDS + 1  # weights [head, dependent, node], later marginals

@@ -9,12 +9,12 @@ terms. Items whose plain weights are not safe, because they or the tangents unde
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.compile import kernel
 from treeparse.kernels.sums.elimination import PANEL, PIVOTS, differentiate, eliminate_item
 from treeparse.kernels.sums.elimination_in_logs import multiply_in_logs
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import LANES, aligned, exchange, load_vector, matrices, padded
+from treeparse.kernels.tree_weights import LANES, aligned, exchange, load_vector, matrices, padded
 
 MATRICES = 6  # of an item: the three of ``elimination``, the vector, and tangents of weights and of derivatives
 PIVOTS_T, LINES = 2, 3  # after the two vectors of ``elimination``

@@ -19,7 +19,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model.inference.given import Given
 from treeparse.model.inference.lists import BestLists, GivenTrees
 from treeparse.model.inference.parsing import Model, ParseOptions, Request, lists_of, parse_request
-from treeparse.model.inference.samples import SampledLists
+from treeparse.model.inference.sampling import SampledLists
 from treeparse.names import Decoder, DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch, as_search
 from treeparse.sentence import Sentence

@@ -9,7 +9,7 @@ import torch
 from torch import Size, Tensor, nn
 
 from treeparse.batch import Batch
-from treeparse.kernels.arrays import IntArray
+from treeparse.kernels.array_types import IntArray
 from treeparse.kernels.linear.features import Hashes, Templates
 from treeparse.kernels.linear.scores import score_arcs, score_labels, score_triples
 from treeparse.kernels.linear.tables import WeightTable

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.nn import Encoder
-from treeparse.nn.config import Learner, weights_with
+from treeparse.nn.encoder_config import Learner, weights_with
 from treeparse.trees import LabelSource
 
 

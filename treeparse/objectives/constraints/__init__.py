@@ -1,6 +1,6 @@
 """Constraints on the shares of a text's arcs: their YAML files, their extraction from trees, and two objectives.
 
-``help("treeparse.objectives.constraints.files")`` documents the files.
+``help("treeparse.objectives.constraints.constraint_files")`` documents the files.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from .matches import ConstraintMatches
 from .posterior_regularization import PosteriorRegularization, ShareBounds, multipliers_of
 
 if TYPE_CHECKING:
-    from .files import constraints_to_yaml, parse_constraints, read_constraints
+    from .constraint_files import constraints_to_yaml, parse_constraints, read_constraints
 
 __all__ = [
     "Constraint",
@@ -35,5 +35,6 @@ __all__ = [
 ]
 # Most objectives need no YAML.
 __getattr__, __dir__ = names_on_demand(
-    __name__, {"treeparse.objectives.constraints.files": "constraints_to_yaml parse_constraints read_constraints"}
+    __name__,
+    {"treeparse.objectives.constraints.constraint_files": "constraints_to_yaml parse_constraints read_constraints"},
 )

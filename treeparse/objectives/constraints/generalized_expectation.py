@@ -45,7 +45,7 @@ class GeneralizedExpectation(Objective):
         super().__init__()
         if not 0 <= memory < 1:
             raise TreeparseError(f"memory must be a number that is at least 0 and below 1, got {memory}.")
-        from .files import read_constraints  # which needs PyYAML
+        from .constraint_files import read_constraints  # which needs PyYAML
 
         self.constraints: tuple[Constraint, ...] = read_constraints(constraints)
         self.penalty: Penalty = check_choice("penalty", penalty, Penalty)

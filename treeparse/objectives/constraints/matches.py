@@ -12,8 +12,8 @@ from treeparse.lazy import graph_property
 from treeparse.sentence import EMPTY, Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.flat import FlatTrees
-from treeparse.trees.labels import sums
-from treeparse.trees.labels.scores import FlatLabels
+from treeparse.trees.labels import label_sums
+from treeparse.trees.labels.label_scores import FlatLabels
 
 from .constraint import Constraint, WordSet
 
@@ -70,10 +70,10 @@ class ConstraintMatches:
 
     def _sums_by_kind(self, scores: Tensor) -> Tensor:
         """Turn label scores ``(..., L)`` into log probabilities of kinds ``(..., G)``."""
-        log_probs = sums.log_probs(scores)
+        log_probs = label_sums.log_probs(scores)
         kinds = range(self.kinds.shape[1])
         return torch.stack(
-            [sums.log_sum(log_probs.masked_fill(self.members != kind, -torch.inf)) for kind in kinds], -1
+            [label_sums.log_sum(log_probs.masked_fill(self.members != kind, -torch.inf)) for kind in kinds], -1
         )
 
     def expectations(self, marginals: Tensor, kind_log_probs: Tensor) -> Tensor:
@@ -101,8 +101,8 @@ class ConstraintMatches:
         column = self.labelled[0]
         shift = shift.index_add(0, self.rows, -multipliers[column].unsqueeze(-1) * self.kinds[column])
         shifted = kind_log_probs + shift
-        arcs = arcs.index_put(tuple(self.scored_arcs), sums.log_sum(shifted), accumulate=True)
-        return self.trees.with_arcs(arcs), sums.log_probs(shifted)
+        arcs = arcs.index_put(tuple(self.scored_arcs), label_sums.log_sum(shifted), accumulate=True)
+        return self.trees.with_arcs(arcs), label_sums.log_probs(shifted)
 
 
 def label_sets(constraints: Sequence[Constraint], names: Sequence[str], count: int) -> Tensor:

@@ -53,7 +53,7 @@ class PosteriorRegularization(Objective):
             raise TreeparseError(f"slack must be a finite number that is at least 0, got {slack}.")
         if most_steps < 1:
             raise TreeparseError(f"most_steps must be at least 1, got {most_steps}.")
-        from .files import read_constraints  # which needs PyYAML
+        from .constraint_files import read_constraints  # which needs PyYAML
 
         self.constraints: tuple[Constraint, ...] = read_constraints(constraints)
         self.slack, self.most_steps = slack, most_steps

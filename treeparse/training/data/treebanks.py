@@ -17,7 +17,7 @@ from treeparse.errors import DataError, TreeparseError
 from treeparse.names import TreeKind
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence, nonprojective_words, tree_problem
-from treeparse.training.settings.config import DataConfig, TrainConfig
+from treeparse.training.settings.train_config import DataConfig, TrainConfig
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.tree_kinds import have_crossing_arcs, have_sums
 

@@ -15,7 +15,7 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from treeparse.progress import Console
-from treeparse.training.loop.module import Training
+from treeparse.training.loop.parser_module import Training
 from treeparse.training.loop.table import EpochTable
 from treeparse.training.settings.trainer import new_trainer
 from treeparse.training.state.run_directory import EpochRecord, RunDirectory, RunState, save_checkpoint

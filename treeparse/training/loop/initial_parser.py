@@ -12,11 +12,11 @@ from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.files import expand_paths
-from treeparse.data.vectors.files import read_vectors
+from treeparse.data.vectors.vector_files import read_vectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.sentence import Sentence
-from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.train_config import TrainConfig
 
 NAMED_LABELS = 10
 EMPTY = Vocabulary((), ())

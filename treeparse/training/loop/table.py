@@ -13,7 +13,7 @@ import torch
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.progress import Console
-from treeparse.training.loop.module import TERM, ParserModule, Training
+from treeparse.training.loop.parser_module import TERM, ParserModule, Training
 from treeparse.training.settings.resolve import Workload
 from treeparse.training.state.run_directory import (
     EpochRecord,

@@ -15,13 +15,13 @@ from jsonargparse import ArgumentError, ArgumentParser, get_loader
 from treeparse.data.files import expand_paths
 from treeparse.data.yaml import UniqueKeyLoader
 from treeparse.errors import TreeparseError
-from treeparse.model.config import LinearConfig
 from treeparse.model.folder import check_local_model
+from treeparse.model.parser_config import LinearConfig
 from treeparse.model.settings import DEFAULT_CLASSES, add_parser_arguments
 from treeparse.nn import BiLSTMConfig, TransformerConfig
 from treeparse.nn.lora import no_adapters
 from treeparse.objectives import Objective
-from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
+from treeparse.training.settings.train_config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
 from treeparse.training.settings.trainer import add_trainer_arguments, trainer_settings
 from treeparse.user_code import import_code
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from treeparse.data.batches.mixing import EpochSampler
 from treeparse.data.batches.steps import steps_of
 from treeparse.nn.precision import has_bfloat16
-from treeparse.training.settings.config import (
+from treeparse.training.settings.train_config import (
     SECTIONS,
     DataConfig,
     OptimizationConfig,

@@ -10,8 +10,8 @@ from typing import Any
 from treeparse.data.batches.mixing import ALL_LABELLED, TrainingMix
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
-from treeparse.training.settings.config import ResolvedConfig
 from treeparse.training.settings.resolve import batches_per_step
+from treeparse.training.settings.train_config import ResolvedConfig
 from treeparse.training.settings.trainer import BINDING
 
 # Settings that change no bit of the outcome: a run may resume with other values.

@@ -6,8 +6,8 @@ import torch
 
 from treeparse.errors import TreeparseError
 from treeparse.trees.families.family import DistinctMethod, Family, KBest, LabelDraws, Method, Tensors
-from treeparse.trees.families.nonprojective import Nonprojective, NonprojectiveInTorch
-from treeparse.trees.families.projective import Projective
+from treeparse.trees.families.nonprojective_family import Nonprojective, NonprojectiveInTorch
+from treeparse.trees.families.projective_family import Projective
 
 if TYPE_CHECKING:
     from treeparse.device.launcher import Launcher

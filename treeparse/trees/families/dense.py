@@ -13,8 +13,8 @@ from torch import Tensor
 
 from treeparse.kernels.sums import elimination, hessian
 from treeparse.kernels.sums.elimination import LINEAR_LIMIT
-from treeparse.trees.families.arrays import run
 from treeparse.trees.families.dense_arithmetic import Arcs, Plain, PlainDual, finite, shifted_log_weights
+from treeparse.trees.families.padded_arrays import run
 
 COARSE = 1024.0  # sums of multiples are exact
 

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.samples.trie import HASH_FACTOR
-from treeparse.trees.families.arrays import floats, integers
 from treeparse.trees.families.family import LabelDraws
+from treeparse.trees.families.padded_arrays import floats, integers
 from treeparse.trees.parts import PartKind, scores_of_parts
 
 LARGEST_MASS = 0.5  # of the trees drawn: the mass left is then a difference that loses one bit

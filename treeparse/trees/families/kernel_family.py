@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.trees.families.arrays import floats, integers, run, seed_bits
 from treeparse.trees.families.beam import Reach, sample_by_beam
 from treeparse.trees.families.distinct import DrawKernels, sample_distinct
 from treeparse.trees.families.family import (
@@ -21,6 +20,7 @@ from treeparse.trees.families.family import (
     Method,
     Tensors,
 )
+from treeparse.trees.families.padded_arrays import floats, integers, run, seed_bits
 
 METHODS = (None, *get_args(Method))  # in the order of the kernels' numbers; None takes the fastest
 

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from treeparse.batch import moved
-from treeparse.device import best, nonprojective, projective, samples
+from treeparse.device import best_trees, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
 from treeparse.trees.families.beam import Reach
 from treeparse.trees.families.family import Method
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
-from treeparse.trees.families.nonprojective import Nonprojective
-from treeparse.trees.families.projective import Projective
+from treeparse.trees.families.nonprojective_family import Nonprojective
+from treeparse.trees.families.projective_family import Projective
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class NonprojectiveOnCuda(_OnCuda, Nonprojective):
         log_partition_and_marginals=nonprojective.log_partition_and_marginals,
         hessian_vector_product=nonprojective.hessian_vector_product,
         log_marginals=nonprojective.log_marginals,
-        best_trees=best.best_trees,
-        are_trees=best.are_trees,
+        best_trees=best_trees.best_trees,
+        are_trees=best_trees.are_trees,
         sample=_sample,
     )
 
@@ -62,7 +62,7 @@ class ProjectiveOnCuda(_OnCuda, Projective):
         log_partition_and_marginals=projective.log_partition_and_marginals,
         hessian_vector_product=projective.hessian_vector_product,
         log_marginals=projective.log_marginals,
-        best_trees=best.best_projective_trees,
-        are_trees=partial(best.are_trees, crossing=False),
+        best_trees=best_trees.best_projective_trees,
+        are_trees=partial(best_trees.are_trees, crossing=False),
         sample=samples.sample_projective_trees,
     )

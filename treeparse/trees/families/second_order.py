@@ -8,19 +8,19 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.kernels.arrays import FloatArray
+from treeparse.kernels.array_types import FloatArray
 from treeparse.kernels.best import grandparents as best_with_grandparents
 from treeparse.kernels.best import nonprojective_siblings
 from treeparse.kernels.best import siblings as best_with_siblings
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.best.eisner import are_projective_trees
-from treeparse.kernels.lists.projective import ProjectiveKBest
+from treeparse.kernels.lists.projective_lists import ProjectiveKBest
 from treeparse.kernels.samples import without_replacement
-from treeparse.kernels.samples.projective import sample_trees
+from treeparse.kernels.samples.projective_samples import sample_trees
 from treeparse.kernels.sums import inside_outside
-from treeparse.trees.families.arrays import integers, run
 from treeparse.trees.families.family import Family, KBest, Tensors
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
+from treeparse.trees.families.padded_arrays import integers, run
 from treeparse.trees.families.part_kinds import GRANDPARENTS, SIBLINGS
 from treeparse.trees.parts import PartKind
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from treeparse.errors import name_among
 from treeparse.names import COMBINATIONS, Combination
-from treeparse.trees.labels import sums
-from treeparse.trees.labels.crf import LabeledCRF
+from treeparse.trees.labels import label_sums
+from treeparse.trees.labels.labeled_crf import LabeledCRF
 from treeparse.trees.labels.mixture import LabeledDistribution, Mixture, check_alike
 from treeparse.trees.labels.sources import Arcs, ChangedLabels, LabelSource
 from treeparse.trees.parts import Parts
@@ -60,7 +60,7 @@ def product_of_arcs(distributions: Sequence[LabeledCRF]) -> LabeledCRF:
 def label_log_probs(source: LabelSource) -> ChangedLabels:
     """Return log probabilities of labels given their arcs, in float64."""
     attributes = {"dtype": torch.float64, "bound": 0.0, "support": source.support}
-    return ChangedLabels([source], lambda _, scores: sums.log_probs(scores.double()), **attributes)
+    return ChangedLabels([source], lambda _, scores: label_sums.log_probs(scores.double()), **attributes)
 
 
 def label_mean(sources: Sequence[LabelSource]) -> ChangedLabels:

@@ -12,10 +12,10 @@ from treeparse.lazy import cached_property
 from treeparse.names import Decoder
 from treeparse.trees.checks import BROADCASTING, fits
 from treeparse.trees.distribution import TreeDistribution
-from treeparse.trees.labels import sums
-from treeparse.trees.labels.crf import LabeledCRF
+from treeparse.trees.labels import label_sums
+from treeparse.trees.labels.labeled_crf import LabeledCRF
+from treeparse.trees.labels.labeled_trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.labels.sources import Arcs, ChangedLabels, LabelSource
-from treeparse.trees.labels.trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.parts import Parts
 from treeparse.trees.randomness import Generators, item_seeds, uniforms
 from treeparse.trees.tree_lists import DrawnLabeledTrees
@@ -291,7 +291,7 @@ def mixture_labels(sources: Sequence[LabelSource], marginals: Sequence[Tensor]) 
 
     def mixed(arcs: Arcs, *scores: Tensor) -> Tensor:
         weights = torch.stack([part[arcs] for part in marginals]).unsqueeze(-1)
-        log_probs = torch.stack([sums.log_probs(part.detach().double()) for part in scores])
+        log_probs = torch.stack([label_sums.log_probs(part.detach().double()) for part in scores])
         mean = ((weights * log_probs.exp()).sum(0) - weights.sum(0)).clamp_max(0.0)
         return torch.where((log_probs > -torch.inf).any(0), mean, -torch.inf)
 

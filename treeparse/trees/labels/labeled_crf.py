@@ -25,12 +25,12 @@ from treeparse.trees.checks import (
 from treeparse.trees.crf import TreeCRF, arcs_in_notebook
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
-from treeparse.trees.labels import sources, sums
-from treeparse.trees.labels.best import BestLabeled
-from treeparse.trees.labels.flat import FlatLabeledTrees
-from treeparse.trees.labels.scores import FlatLabels
+from treeparse.trees.labels import label_sums, sources
+from treeparse.trees.labels.batched_labels import FlatLabeledTrees
+from treeparse.trees.labels.best_labels import BestLabeled
+from treeparse.trees.labels.label_scores import FlatLabels
+from treeparse.trees.labels.labeled_trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.labels.sources import ForbiddenLabels, LabelSource, LabelTensor
-from treeparse.trees.labels.trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.look_ups import gather, rows_at
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, arcs_of, named, straight_through
@@ -146,7 +146,7 @@ class LabeledCRF(TreeDistribution):
         """The probability of every labelled arc ``(*batch, n+1, n+1, L)``, differentiable."""
 
         def labelled(scores: Tensor, marginals: Tensor) -> Tensor:
-            return self._round(marginals.unsqueeze(-1) * sums.log_probs(scores).exp())
+            return self._round(marginals.unsqueeze(-1) * label_sums.log_probs(scores).exp())
 
         return self.arcs.flat.unflat(self.labels.reduce(labelled, self.arcs.flat.marginals))
 
@@ -160,7 +160,7 @@ class LabeledCRF(TreeDistribution):
         """Log probability of every labelled arc ``(*batch, n+1, n+1, L)``, a constant, as ``TreeCRF.log_marginals``."""
 
         def labelled(scores: Tensor, log_marginals: Tensor) -> Tensor:
-            return self._round(log_marginals.unsqueeze(-1) + sums.log_probs(scores))
+            return self._round(log_marginals.unsqueeze(-1) + label_sums.log_probs(scores))
 
         return self.arcs.flat.unflat(self.labels.reduce(labelled, self.arcs.flat.log_marginals).detach())
 
@@ -415,7 +415,7 @@ class LabeledCRF(TreeDistribution):
             check_head_range(heads, self.lengths)
         known = torch.where(labels >= 0, heads, -1)
         scores = self.labels.of_trees(known.reshape(-1, known.shape[-1]))
-        probs = sums.log_probs(scores).exp().reshape(*known.shape, self.labels.count)
+        probs = label_sums.log_probs(scores).exp().reshape(*known.shape, self.labels.count)
         right = gather(probs, -1, labels.clamp(0, self.labels.count - 1).unsqueeze(-1)).squeeze(-1)
         weights = torch.where(labels < self.labels.count, right, 0.0)
         return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), known, weights)

@@ -17,7 +17,7 @@ from treeparse.metrics import (
     Scores,
     parse_calibration,
 )
-from treeparse.metrics.errors import Direction
+from treeparse.metrics.error_analysis import Direction
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.sentence import Sentence
 

@@ -15,7 +15,7 @@ from typing import Any
 from treeparse.data.annotations import ENTROPY
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence
 from treeparse.data.files import display_name, numbered_lines, open_input
-from treeparse.data.nbest.conllu import (
+from treeparse.data.nbest.conllu_lists import (
     LOG_PROB,
     SCORE,
     Fault,

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_type_hints
 import yaml
 
 from treeparse.errors import TreeparseError
-from treeparse.model.config import LinearConfig, ParserConfig
+from treeparse.model.parser_config import LinearConfig, ParserConfig
 from treeparse.model.settings import plain_settings
 from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule
 from treeparse.nn import TransformerConfig

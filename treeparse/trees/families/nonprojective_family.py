@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.best import arborescence, gabow_tarjan
-from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
-from treeparse.kernels.samples import nonprojective as sampling
+from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
+from treeparse.kernels.samples import nonprojective_samples as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import conditionals, elimination, hessian
 from treeparse.trees.families import dense

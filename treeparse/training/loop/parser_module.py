@@ -15,16 +15,16 @@ from torch.optim.swa_utils import AveragedModel
 from torchmetrics import Metric
 
 from treeparse.batch import Batch
-from treeparse.data.batches.module import TreebankModule
 from treeparse.data.batches.steps import ShareOfStep
+from treeparse.data.batches.treebank_module import TreebankModule
 from treeparse.data.parses import Parse, with_parses
 from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentScores, TagScores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.sentence import Sentence
-from treeparse.training.settings.config import OptimizationConfig, ResolvedConfig, ResolvedOptimization
 from treeparse.training.settings.resolve import Workload
+from treeparse.training.settings.train_config import OptimizationConfig, ResolvedConfig, ResolvedOptimization
 from treeparse.training.settings.trainer import Processes, trainer_arguments
 
 NO_RATES: Mapping[nn.Parameter, float] = MappingProxyType({})

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from treeparse.batch import readable_without_sync
 from treeparse.lazy import graph_property
-from treeparse.trees.labels import sums
+from treeparse.trees.labels import label_sums
+from treeparse.trees.labels.labeled_trees import TreeMarginals
 from treeparse.trees.labels.sources import LabelSource
-from treeparse.trees.labels.trees import TreeMarginals
 from treeparse.trees.look_ups import gather
 from treeparse.trees.randomness import uniforms
 
@@ -37,13 +37,13 @@ class FlatLabels:
 
     def reduce(self, function: Callable[..., Tensor], *others: Tensor) -> Tensor:
         """Apply a function to label scores and other tensors ``(B, n+1, n+1, ...)``, by slices of heads."""
-        return sums.by_heads(function, self.is_arc, [self.source], others)
+        return label_sums.by_heads(function, self.is_arc, [self.source], others)
 
     @graph_property
     def log_sums(self) -> Tensor:
         """Log of the summed weight of every arc's labels ``(B, n+1, n+1)``."""
         from_source = self.source.log_sums(self.is_arc)
-        return self.reduce(sums.log_sum) if from_source is None else from_source
+        return self.reduce(label_sums.log_sum) if from_source is None else from_source
 
     def best(self) -> Tensor:
         """The score of every arc's best label ``(B, n+1, n+1)``, a constant."""
@@ -57,11 +57,11 @@ class FlatLabels:
         def some_label(own: Tensor, other: Tensor) -> Tensor:
             return ((own > -torch.inf) & (other == -torch.inf)).any(-1)
 
-        return sums.by_heads(some_label, self.is_arc, [self.source, q.source])
+        return label_sums.by_heads(some_label, self.is_arc, [self.source, q.source])
 
     def log_probs(self) -> Tensor:
         """Return log probabilities of all labels given their arcs ``(B, n+1, n+1, L)``, float64 constants."""
-        return self.reduce(sums.log_probs).detach()
+        return self.reduce(label_sums.log_probs).detach()
 
     def log_probs_of_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return log probabilities ``(S, B)`` of trees' labels given their arcs, from heads and labels ``(S, B, n+1)``.
@@ -102,7 +102,9 @@ class FlatLabels:
             return self.log_probs_of_arcs(heads, labels).detach()
         chosen = labels.clamp(0, self.count - 1).unsqueeze(-1)
         trees = zip(heads, chosen, strict=True)  # one at a time, because the scores of all labels are in memory
-        rows = [sums.log_probs(self.of_trees(tree) * power).gather(-1, label).squeeze(-1) for tree, label in trees]
+        rows = [
+            label_sums.log_probs(self.of_trees(tree) * power).gather(-1, label).squeeze(-1) for tree, label in trees
+        ]
         return torch.stack(rows).detach()
 
     def of_items(self, items: Tensor) -> "FlatLabels":
@@ -160,7 +162,7 @@ class FlatLabels:
         Labels are drawn on the scores' device, without a device sync. The draws are the same on any device, except
         where a random number falls within rounding of the border between two labels.
         """
-        step = max(1, sums.SLICE // (max(heads[0].numel(), 1) * self.count)) if len(heads) else 1
+        step = max(1, label_sums.SLICE // (max(heads[0].numel(), 1) * self.count)) if len(heads) else 1
         numbers = uniforms(seeds, len(heads), heads.shape[-1], salt=SALT, device=heads.device).transpose(0, 1)
         parts = zip(heads.split(step), numbers.split(step), strict=True)
         return torch.cat([self._draw_labels(*part) for part in parts]) if len(heads) else heads.clone()
@@ -180,7 +182,7 @@ class FlatLabels:
 
     def _bounds(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         """Return the cumulative probabilities of the labels of arcs ``(A, L)``."""
-        return sums.log_probs(self.at(item, head, dependent)).exp().cumsum(-1)
+        return label_sums.log_probs(self.at(item, head, dependent)).exp().cumsum(-1)
 
     def labelings(self, trees: Tensor, item: int, words: int) -> tuple[Tensor, Tensor]:
         """Return all labelled trees of an item, heads and labels, whose trees are ``(trees, n+1)``."""

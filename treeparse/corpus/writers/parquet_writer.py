@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from treeparse.corpus.readers.parquet import parquet_errors
+from treeparse.corpus.readers.parquet_reader import parquet_errors
 from treeparse.corpus.writers.writer import FileWriter, WriterOptions, with_id
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList, Parse

@@ -8,16 +8,16 @@ from typing import Any, Self
 
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.words import Features
-from treeparse.data.vectors.files import WordVectors
+from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.linear import templates
 from treeparse.linear.attributes import AttributeHashes
-from treeparse.model.scorers.biaffine import BiaffineScorer
+from treeparse.model.scorers.biaffine_scorer import BiaffineScorer
 from treeparse.model.scorers.linear import LinearScorer
 from treeparse.model.scorers.scorer import Scorer
 from treeparse.names import Decoder, TreeKind, decoder_named
 from treeparse.nn import BiLSTMConfig, EncoderConfig
-from treeparse.nn.config import Learner, ReaderConfig, check_counts, check_rates
+from treeparse.nn.encoder_config import Learner, ReaderConfig, check_counts, check_rates
 from treeparse.sentence import Sentence
 from treeparse.trees.tree_kinds import part_kinds
 

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 from treeparse.kernels.best import eisner
-from treeparse.kernels.lists.projective import ProjectiveKBest
-from treeparse.kernels.samples import projective as sampling
+from treeparse.kernels.lists.projective_lists import ProjectiveKBest
+from treeparse.kernels.samples import projective_samples as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
 from treeparse.trees.families.family import KBest

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from treeparse.corpus.readers.jsonl import JsonlReader
+from treeparse.corpus.readers.jsonl_reader import JsonlReader
 from treeparse.data.conllu import NO_SENTENCE, RawSentence
 from treeparse.errors import DataError, TreeparseError
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from treeparse.corpus.writers.writer import Writer, WriterOptions, with_id
-from treeparse.data.nbest.files import nbest_texts
+from treeparse.data.nbest.list_files import nbest_texts
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 
 
 class JsonlWriter(Writer):
-    """Writes JSON Lines, an object a sentence, whose keys `treeparse.data.nbest.jsonl` lists; a parse is a list of one.
+    """Writes JSON Lines, an object a sentence, as `treeparse.data.nbest.jsonl_lists`; a parse is a list of one.
 
     Raises:
         TreeparseError: the options ask for tags or sets of heads, for which the format has no keys.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from treeparse.kernels.arrays import IntArray
+from treeparse.kernels.array_types import IntArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import exp
 from treeparse.kernels.random import choose, choose_by_logs, new_stream, uniform
@@ -34,7 +34,7 @@ from treeparse.kernels.spans import (
 from treeparse.kernels.sums import charts, grandparent_charts, spans_in_logs
 from treeparse.kernels.sums.inside_outside import completed
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import square
+from treeparse.kernels.tree_weights import square
 
 FULL_SPANS, FULL_T, ARC_SPANS = range(3)  # of plain weights: full spans [head, end], transposed beside, and arcs'
 

@@ -6,9 +6,9 @@ Only the chart of best scores is filled beforehand; all else is computed when it
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.best import eisner
-from treeparse.kernels.best.spans import (
+from treeparse.kernels.best.best_spans import (
     SPLIT_LINES,
     add_split_keys,
     fill_by_keys,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from treeparse.corpus.writers.writer import Writer, with_id
 from treeparse.data.annotations import with_head_sets, with_probabilities
 from treeparse.data.conllu import ConlluSentence, conllu_texts, following_text
-from treeparse.data.nbest.files import nbest_texts
+from treeparse.data.nbest.list_files import nbest_texts
 from treeparse.data.parses import NBestList
 
 

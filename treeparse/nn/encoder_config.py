@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from treeparse.batch import Batch
 from treeparse.data.features.words import Features, LexicalFeatures
-from treeparse.data.vectors.files import WordVectors
+from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.names import TAGS, Tag
 from treeparse.sentence import Sentence

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from treeparse.data.compression import plain_name
 from treeparse.data.conllu import read_conllu
-from treeparse.data.nbest import conllu, jsonl
+from treeparse.data.nbest import conllu_lists, jsonl_lists
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
@@ -46,7 +46,7 @@ def nbest_texts(lists: Iterable[NBestList], format: ListFormat, *, drop_empty: b
         name = next(name for name in chain([base], (f"{base}+{copy}" for copy in count(2))) if name not in taken)
         taken.add(name)
         _check(nbest, name)
-        yield jsonl.line(nbest, name) if format == "jsonl" else conllu.blocks(nbest, name, drop_empty)
+        yield jsonl_lists.line(nbest, name) if format == "jsonl" else conllu_lists.blocks(nbest, name, drop_empty)
 
 
 def read_nbest(path: str | Path, *, format: ListFormat | None = None) -> Iterator[NBestList]:
@@ -62,8 +62,8 @@ def read_nbest(path: str | Path, *, format: ListFormat | None = None) -> Iterato
         OSError: the file cannot be read.
     """
     if format_of(path, format) == "jsonl":
-        return jsonl.read(path)
-    return conllu.join_trees(read_conllu(path, require_trees=True, single_root=False))
+        return jsonl_lists.read(path)
+    return conllu_lists.join_trees(read_conllu(path, require_trees=True, single_root=False))
 
 
 def format_of(path: str | Path, form: ListFormat | None = None) -> ListFormat:

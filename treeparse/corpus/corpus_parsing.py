@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Generic, TypeVar
 
-from treeparse.corpus.progress import CorpusObserver, CorpusSummary
+from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
+from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_length
 from treeparse.corpus.sentences import (
     OrderedSentence,
@@ -20,7 +21,6 @@ from treeparse.corpus.sentences import (
     chunks_of,
     raw_parts,
 )
-from treeparse.corpus.trees import TreeRequest
 from treeparse.data.mapping import Progress
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList, Parse

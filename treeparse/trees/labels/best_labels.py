@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from treeparse.batch import readable_without_sync
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.lists.labeled import LabeledTrees
 from treeparse.lazy import cached_property
 from treeparse.trees.families import KBest
 from treeparse.trees.flat import FlatTrees
-from treeparse.trees.labels import sums
-from treeparse.trees.labels.scores import FlatLabels
-from treeparse.trees.labels.trees import LabeledTree
+from treeparse.trees.labels import label_sums
+from treeparse.trees.labels.label_scores import FlatLabels
+from treeparse.trees.labels.labeled_trees import LabeledTree
 
 FIRST_TREES = 4  # unlabelled trees that a list begins with; their number doubles as long as it is too small
 NEAR, MOST_NEAR = 2.0, 16  # nats below the highest bound of a word, and arcs a word
@@ -161,7 +161,7 @@ class BestLabeled:
         marginals, allowed = weighted.marginals.detach(), weighted.arcs > -torch.inf
 
         def greatest(scores: Tensor, marginals: Tensor) -> Tensor:
-            return marginals * sums.log_probs(scores).amax(-1).exp()
+            return marginals * label_sums.log_probs(scores).amax(-1).exp()
 
         def of_arcs(item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
             return greatest(self.labels.at(item, head, dependent).detach(), marginals[item, head, dependent])

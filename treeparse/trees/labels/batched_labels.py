@@ -5,8 +5,8 @@ from torch import Tensor
 
 from treeparse.lazy import cached_property, graph_property
 from treeparse.trees.flat import FlatTrees
-from treeparse.trees.labels import sums
-from treeparse.trees.labels.scores import FlatLabels
+from treeparse.trees.labels import label_sums
+from treeparse.trees.labels.label_scores import FlatLabels
 from treeparse.trees.part_values import DenseValues, PartValues, SparseValues, full_values, join_values, sparse_entries
 from treeparse.trees.parts import power
 
@@ -40,12 +40,14 @@ class FlatLabeledTrees:
     def entropy(self) -> Tensor:
         """Entropy ``(*batch,)``: of the arcs, and of the labels given the arcs."""
         arcs = self.arcs.entropy
-        return arcs + self.arcs.unflat(sums.expected(sums.entropy, self.arcs.marginals, [self.labels.source]))
+        return arcs + self.arcs.unflat(
+            label_sums.expected(label_sums.entropy, self.arcs.marginals, [self.labels.source])
+        )
 
     def cross_entropy(self, q: "FlatLabeledTrees") -> Tensor:
         """Return ``-E_p[log q]`` ``(*batch,)``; +inf where q forbids a tree of p."""
         sources = [self.labels.source, q.labels.source]
-        labels = sums.expected(sums.code_length, self.arcs.marginals, sources)
+        labels = label_sums.expected(label_sums.code_length, self.arcs.marginals, sources)
         value = self.arcs.cross_entropy(q.arcs) + self.arcs.unflat(labels)
         forbids_label = self.arcs.allows_some(self.labels.forbidden_by(q.labels))
         return torch.where(self.arcs.unflat(forbids_label), torch.inf, value)
@@ -53,12 +55,14 @@ class FlatLabeledTrees:
     def expected_gradient(self) -> Tensor:
         """Return the trace of the covariance of labelled arcs ``(*batch,)``: trees differ in an arc or in its label."""
         arcs, marginals = self.arcs.expected_gradient(), self.arcs.marginals
-        return arcs + self.arcs.unflat(sums.expected(sums.difference, marginals.square(), [self.labels.source]))
+        return arcs + self.arcs.unflat(
+            label_sums.expected(label_sums.difference, marginals.square(), [self.labels.source])
+        )
 
     def log_power_sum(self, order: float) -> Tensor:
         """Return the log of the sum over labelled trees of their probability to a power ``(*batch,)``."""
         parts = self.base.parts.power(order)
-        labels = self.labels.reduce(lambda scores: sums.log_sum(power(scores, order)))
+        labels = self.labels.reduce(lambda scores: label_sums.log_sum(power(scores, order)))
         arcs = self.arcs.with_parts(parts.with_arcs(parts.arcs + labels))
         return arcs.log_partition - order * self.log_partition
 
@@ -113,7 +117,9 @@ class LabelValues:
         """The expected value of every arc's label."""
         if self.is_sparse:
             return self._mean_entries
-        return DenseValues(self.labels.reduce(sums.mean, self.marginals, self.values).flatten(1, 2), self._possible)
+        return DenseValues(
+            self.labels.reduce(label_sums.mean, self.marginals, self.values).flatten(1, 2), self._possible
+        )
 
     @cached_property
     def entries(self) -> tuple[SparseValues, Tensor, tuple[Tensor, Tensor, Tensor]]:
@@ -134,7 +140,7 @@ class LabelValues:
     def covariance_given_arcs(self, right: "LabelValues") -> Tensor:
         """Return the summed covariances ``(B, R, S)`` of values given the arcs, weighted by the arcs' marginals."""
         if not self.is_sparse and not right.is_sparse:
-            return self.labels.reduce(sums.covariance, self.marginals, self.values, right.values).sum(1)
+            return self.labels.reduce(label_sums.covariance, self.marginals, self.values, right.values).sum(1)
         (left, probs, (item, arc, _)), (other, _, _) = self.entries, right.entries
         weights = self.marginals.flatten(1)[item, arc]
         together = left.products(other, weights * probs)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import new_stream
 from treeparse.kernels.samples.expansion import NO_STAGES, TABLES, draw_root, draw_tree, new_memory, set_up
 from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins, walk
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import matrices
+from treeparse.kernels.tree_weights import matrices
 
 AUTO, EXPANSION, WILSON, WILSON_MARGINAL = range(4)
 
