@@ -199,6 +199,15 @@ def test_an_option_for_epochs_or_steps_replaces_both_of_the_file(
     assert (optimization.epochs, optimization.steps, optimization.warmup_steps) == (epochs, steps, 7)
 
 
+@pytest.mark.parametrize("name", ["fast", "linear", "frozen"])
+def test_a_printed_config_reads_back(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--data.train", "a.conllu", "--seed", "4"]
+    with pytest.raises(SystemExit):
+        load_config(shipped_files()[name], [*options, "--print_config"])
+    (tmp_path / "printed.yaml").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert load_config(tmp_path / "printed.yaml") == load_config(shipped_files()[name], options)
+
+
 def test_a_runs_own_file_keeps_its_steps(tmp_path: Path) -> None:
     path = write(tmp_path / "c.yaml", optimization={"epochs": 5, "steps": 100})
     assert load_config(path, ["--optimization.epochs", "9"], of_run=True).optimization.steps == 100

@@ -74,19 +74,19 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
         trainer=trainer_settings(parsed.trainer),
         learning=values.learning,
     )
-    _check_learning(config, {*settings, *(name.partition(".")[0] for name, _ in named)}, named)
+    _check_learning(config, named)
     if isinstance(config.model.scorer, LinearConfig) and config.model.scorer.attributes is not None:
         import_code(config.model.scorer.attributes.rpartition(".")[0])
     return config
 
 
-def _check_learning(config: TrainConfig, sections: set[str], options: Options) -> None:
+def _check_learning(config: TrainConfig, options: Options) -> None:
     """Raise for settings of learning or optimization that the model has no use for."""
     if config.is_linear and any(name.startswith("optimization") for name, _ in options):
         raise TreeparseError(
             "A linear model is trained by learning, not by optimization: set learning.epochs and so on."
         )
-    if not config.is_linear and "learning" in sections:
+    if not config.is_linear and config.learning != LinearLearningConfig():
         raise TreeparseError(
             "learning trains linear models alone: set optimization instead, or set model.scorer to LinearConfig."
         )
