@@ -42,6 +42,57 @@ from treeparse.rules import RuleSearch
 from treeparse.rules.rules import OPENED
 
 MANIFEST = "manifest.jsonl"  # in the folder of the outputs
+_SHARD = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})")
+CHUNKS = """\
+Sentences are read and parsed --chunk at a time. From a terminal, or with --chunk 1, each sentence is parsed once it is
+complete: at its line end in text, at the blank line after it in CoNLL-U. A program that waits for each parse before it
+sends the next sentence needs --chunk 1.
+
+The same command writes the same bytes, with any --jobs. Other batches (--chunk, --batch-words) change the last digits
+of scores: a printed probability by one in its last digit and, rarely, one of two trees that nearly tie."""
+RAW_TEXT = """\
+With --format text --tokenizer spacy:en each line is a paragraph of raw text, and spaCy's rules for a language split it
+into sentences and words. Other tokenizers are a spaCy pipeline, such as spacy:en_core_web_sm, and Stanza, such as
+stanza:en, which also knows multiword tokens. The words should be as in the treebank of the model. The output has
+# text (in Unicode's NFC), SpaceAfter=No, # newpar, and as ids the line and the sentence in it, such as 3-2.
+
+Documents are objects of JSON Lines, or rows of Parquet (pip install treeparse[corpus]). --text-column names what holds
+the text, of which each line is read as a line of --format text. Ids of sentences begin with that of the document, from
+--id-column or its number, which # newdoc id before its first sentence repeats."""
+CONDITIONS = """\
+--keep-heads keeps each HEAD and DEPREL of the input that is not _, and fills in the others; --within gives a word one
+of the heads that its MISC names (Heads=2,5). Both are exact: probabilities are conditional on what is known. A sentence
+that no tree fits is an error; --skip-invalid leaves it out.
+
+--rules FILE finds only trees that satisfy rules: at most one subject of a head, no arguments of function words, a root
+of a certain UPOS, no crossing arcs. --rules ud is a shipped file, which treeparse config rules/ud prints;
+help("treeparse.rules.rule_files") lists all rules. The search is exact among the first --opened trees of a sentence. If
+none of these satisfies the rules, the sentence gets its best tree. The closing line counts the sentences whose best
+tree broke a rule and the mended ones. Rules do not change probabilities."""
+CORPORA = """\
+If OUT is a folder (one that exists, or a name that ends in /), each input gets a file of its own name in it; inputs of
+several folders keep the folders below the one that they share. A file appears once it is complete, and stays if a later
+input is faulty; then the same command with --skip-existing parses the other inputs.
+
+With --jobs N, N processes parse what this one reads and writes: the output is the same, and the model's weights are in
+memory once. Each process imports torch first, which takes some seconds. A process that dies, as for want of memory,
+ends the command; then the same command with --skip-existing parses the inputs without a file in the folder.
+
+With --ray ADDRESS, the processes of a Ray cluster (pip install treeparse[ray]) parse whole files, each into its own in
+the folder OUT; with --device cuda each has a GPU. IN and OUT may be URLs such as s3://bucket/*.conllu.gz. An output has
+its name once it is complete and has a line in the manifest (counts, digests, seconds); the same command again parses
+those that are missing. Faulty files are named in the end; the others have their outputs. All nodes need treeparse, the
+model under the same path, and files that are no URLs under the same paths.
+
+With --shard i/n, n processes or machines share the work, each with another i from 1 to n; they need not communicate.
+With -o folder/ they share the files, by size. With one output each process parses a run of sentences of about equal
+size in bytes: with -o part-$i.conllu, cat part-1.conllu part-2.conllu ... gives the whole. A shard may be empty. All
+processes must read the same inputs, so write no output that the patterns of IN match. For example:
+  treeparse COMMAND MODEL 'corpus/*.conllu' -o parsed/ --shard 2/4 --jobs 16 --threads 1    # on the second of four"""
+PROBABILITIES = """\
+--probabilities adds to each tree the probabilities of its arcs, and of arc and label together, among all trees of the
+model (at temperature 1), as predict does: ArcProb and LabelProb in MISC, the comments tree_prob, exp(log_prob), and
+entropy; in JSONL arc_probs, label_probs and entropy of each parse. Probabilities in the input are dropped."""
 
 
 def parse_in_processes(
@@ -78,64 +129,6 @@ def parse_on_cluster(
 def _loader(models: Sequence[str], args: argparse.Namespace) -> partial:
     quiet = argparse.Namespace(**{**vars(args), "quiet": True})
     return partial(load_models, [*models], quiet, mapped=True)
-
-
-_SHARD = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})")
-
-CHUNKS = """\
-Sentences are read and parsed --chunk at a time. From a terminal, or with --chunk 1, each sentence is parsed once it is
-complete: at its line end in text, at the blank line after it in CoNLL-U. A program that waits for each parse before it
-sends the next sentence needs --chunk 1.
-
-The same command writes the same bytes, with any --jobs. Other batches (--chunk, --batch-words) change the last digits
-of scores: a printed probability by one in its last digit and, rarely, one of two trees that nearly tie."""
-
-RAW_TEXT = """\
-With --format text --tokenizer spacy:en each line is a paragraph of raw text, and spaCy's rules for a language split it
-into sentences and words. Other tokenizers are a spaCy pipeline, such as spacy:en_core_web_sm, and Stanza, such as
-stanza:en, which also knows multiword tokens. The words should be as in the treebank of the model. The output has
-# text (in Unicode's NFC), SpaceAfter=No, # newpar, and as ids the line and the sentence in it, such as 3-2.
-
-Documents are objects of JSON Lines, or rows of Parquet (pip install treeparse[corpus]). --text-column names what holds
-the text, of which each line is read as a line of --format text. Ids of sentences begin with that of the document, from
---id-column or its number, which # newdoc id before its first sentence repeats."""
-
-CONDITIONS = """\
---keep-heads keeps each HEAD and DEPREL of the input that is not _, and fills in the others; --within gives a word one
-of the heads that its MISC names (Heads=2,5). Both are exact: probabilities are conditional on what is known. A sentence
-that no tree fits is an error; --skip-invalid leaves it out.
-
---rules FILE finds only trees that satisfy rules: at most one subject of a head, no arguments of function words, a root
-of a certain UPOS, no crossing arcs. --rules ud is a shipped file, which treeparse config rules/ud prints;
-help("treeparse.rules.rule_files") lists all rules. The search is exact among the first --opened trees of a sentence. If
-none of these satisfies the rules, the sentence gets its best tree. The closing line counts the sentences whose best
-tree broke a rule and the mended ones. Rules do not change probabilities."""
-
-CORPORA = """\
-If OUT is a folder (one that exists, or a name that ends in /), each input gets a file of its own name in it; inputs of
-several folders keep the folders below the one that they share. A file appears once it is complete, and stays if a later
-input is faulty; then the same command with --skip-existing parses the other inputs.
-
-With --jobs N, N processes parse what this one reads and writes: the output is the same, and the model's weights are in
-memory once. Each process imports torch first, which takes some seconds. A process that dies, as for want of memory,
-ends the command; then the same command with --skip-existing parses the inputs without a file in the folder.
-
-With --ray ADDRESS, the processes of a Ray cluster (pip install treeparse[ray]) parse whole files, each into its own in
-the folder OUT; with --device cuda each has a GPU. IN and OUT may be URLs such as s3://bucket/*.conllu.gz. An output has
-its name once it is complete and has a line in the manifest (counts, digests, seconds); the same command again parses
-those that are missing. Faulty files are named in the end; the others have their outputs. All nodes need treeparse, the
-model under the same path, and files that are no URLs under the same paths.
-
-With --shard i/n, n processes or machines share the work, each with another i from 1 to n; they need not communicate.
-With -o folder/ they share the files, by size. With one output each process parses a run of sentences of about equal
-size in bytes: with -o part-$i.conllu, cat part-1.conllu part-2.conllu ... gives the whole. A shard may be empty. All
-processes must read the same inputs, so write no output that the patterns of IN match. For example:
-  treeparse COMMAND MODEL 'corpus/*.conllu' -o parsed/ --shard 2/4 --jobs 16 --threads 1    # on the second of four"""
-
-PROBABILITIES = """\
---probabilities adds to each tree the probabilities of its arcs, and of arc and label together, among all trees of the
-model (at temperature 1), as predict does: ArcProb and LabelProb in MISC, the comments tree_prob, exp(log_prob), and
-entropy; in JSONL arc_probs, label_probs and entropy of each parse. Probabilities in the input are dropped."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best: bool = False) -> None:

@@ -27,6 +27,10 @@ from treeparse.corpus.request import CorpusRequest
 from treeparse.corpus.storage import unfinished_files
 from treeparse.errors import DataError, TreeparseError
 
+MOST_DEATHS = 5  # of actors, by the same file
+POLL = 5.0  # seconds, after which it is asked again how many actors the cluster can have
+SHOWN = 5  # problems of files in the last error
+
 
 class Manifest:
     """A file that grows by a line for each output, which is on the disk before the output has its name.
@@ -65,11 +69,6 @@ def read_manifest(path: str | Path) -> dict[str, dict[str, Any]]:
                 raise DataError(problem, source=str(path), line=number)
             lines[line["output"]] = line
     return lines
-
-
-MOST_DEATHS = 5  # of actors, by the same file
-POLL = 5.0  # seconds, after which it is asked again how many actors the cluster can have
-SHOWN = 5  # problems of files in the last error
 
 
 @dataclass(frozen=True, slots=True)

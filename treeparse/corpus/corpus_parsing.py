@@ -31,6 +31,15 @@ from treeparse.model.inference.any_parser import parse_ahead
 from treeparse.model.inference.given import UnfitSentenceError
 from treeparse.sentence import Sentence
 
+CHUNK = 4000  # sentences: enough for a good number of batches, which threads share
+CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
+CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
+T = TypeVar("T")
+Result = NBestList | DataError | None
+"""A sentence with its trees, the fault of a sentence that is left out, or None after the last result of an output."""
+Advance = Callable[[int, int, int], object]
+"""Called with numbers of sentences and words that have been parsed, and the length of the input that held them."""
+
 
 @contextmanager
 def fault_list(path: str | None) -> Iterator[Callable[[DataError], object]]:
@@ -49,17 +58,6 @@ def _line(fault: DataError) -> bytes:
     place = {"file": fault.source, "line": fault.line, "sent_id": fault.sent_id, "problem": fault.problem}
     known = {key: value for key, value in place.items() if value is not None}
     return f"{json.dumps(known, ensure_ascii=False)}\n".encode(errors="backslashreplace")  # names that are not UTF-8
-
-
-CHUNK = 4000  # sentences: enough for a good number of batches, which threads share
-CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
-CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
-
-T = TypeVar("T")
-Result = NBestList | DataError | None
-"""A sentence with its trees, the fault of a sentence that is left out, or None after the last result of an output."""
-Advance = Callable[[int, int, int], object]
-"""Called with numbers of sentences and words that have been parsed, and the length of the input that held them."""
 
 
 def parse_corpus(

@@ -30,6 +30,10 @@ CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetenso
 FILES = (CONFIG, VOCABULARY, WEIGHTS)
 CARD = "README.md"  # optional
 RUN_MODEL, RUN_CHECKPOINTS = "model", "checkpoints"  # folders of a training run
+FORMAT = 1  # of the JSON files in model folders and runs
+DIGESTED = (VOCABULARY, WEIGHTS)
+VERSION = "treeparse"  # the key of the version that wrote a file
+NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def model_folder(directory: str | Path) -> Path:
@@ -68,11 +72,6 @@ def check_model_folder(path: str | Path, kind: str, *others: str) -> None:
     foreign = sorted(set(os.listdir(path)).difference(FILES, others)) if os.path.isdir(path) else []
     if foreign:
         raise TreeparseError(f"{path} holds other things than a {kind}, {foreign[0]} is one: name a new folder.")
-
-
-FORMAT = 1  # of the JSON files in model folders and runs
-DIGESTED = (VOCABULARY, WEIGHTS)
-VERSION = "treeparse"  # the key of the version that wrote a file
 
 
 def write_model(
@@ -187,9 +186,6 @@ def _read_mapping(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise _damaged(path, "it holds no mapping")
     return data
-
-
-NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def check_local_model(name: str | Path) -> None:

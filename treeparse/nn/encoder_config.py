@@ -14,6 +14,11 @@ from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.names import TAGS, Tag
 from treeparse.sentence import Sentence
 
+LARGEST = 10**9
+MOST_LAYERS = 1000
+MOST_WIDTHS = 32
+WIDEST = 1000  # characters
+
 
 def weights_with(module: nn.Module, part: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return a module's state dict, with ``weights`` instead of the entries whose names begin with ``part``."""
@@ -53,12 +58,6 @@ class Encoder(Learner, ABC):
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
         """Return the nodes' vectors (B, n+1, output_size), with any finite values at padding."""
-
-
-LARGEST = 10**9
-MOST_LAYERS = 1000
-MOST_WIDTHS = 32
-WIDEST = 1000  # characters
 
 
 @dataclass(frozen=True)

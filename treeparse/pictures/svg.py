@@ -19,6 +19,23 @@ COLOURS = {  # light, dark
     "rule": ("#d7dce2", "#30363d"),
 }
 LIGHT, DARK = ({name: pair[scheme] for name, pair in COLOURS.items()} for scheme in (0, 1))
+MARGIN = 12.0  # around a drawing
+CAPTION_SIZE = 12.5
+CAPTION_LINE = 26.0
+ELLIPSIS = "…"
+MOST_CHARACTERS = 60  # of a word or label in a picture; its tooltip has all of them
+_SPACES = "\t\n\r\v\f"
+_UNSEEN = ("Cc", "Cf", "Cs", "Cn", "Zs", "Zl", "Zp", "Mn", "Me")
+_JOINER = "\u200d"  # joins emoji to one
+_JOINING = ("\u200c", _JOINER)  # format characters that scripts and emoji need
+# Shares of the font's size, on the wide side of common sans-serif fonts.
+_WIDTHS = {
+    **dict.fromkeys("ijl|'`!.,:;", 0.32),
+    **dict.fromkeys(' frtI()[]{}/\\-"', 0.42),
+    **dict.fromkeys("mw", 0.92),
+    **dict.fromkeys("MW%@—…", 1.0),
+}
+_CAPITAL, _OTHER, _WIDE, _EMOJI, _FLAG_HALF = 0.74, 0.62, 1.02, 1.35, 0.7
 
 
 def _variables(colours: dict[str, str]) -> str:
@@ -67,11 +84,6 @@ PAGE_STYLE = (
     ".tp-tables{overflow-x:auto}"
     "nav ol{max-height:20rem;overflow:auto;overflow-wrap:anywhere}"
 )
-
-
-MARGIN = 12.0  # around a drawing
-CAPTION_SIZE = 12.5
-CAPTION_LINE = 26.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,24 +159,6 @@ def stacked(drawings: Sequence[Drawing], captions: Sequence[str], title: str) ->
         width = max(width, drawing.width)
     leftwards = any(drawing.leftwards for drawing in drawings)
     return Drawing(width, max(height - MARGIN, 0.0), "".join(parts), title, leftwards)
-
-
-ELLIPSIS = "…"
-MOST_CHARACTERS = 60  # of a word or label in a picture; its tooltip has all of them
-
-_SPACES = "\t\n\r\v\f"
-_UNSEEN = ("Cc", "Cf", "Cs", "Cn", "Zs", "Zl", "Zp", "Mn", "Me")
-_JOINER = "\u200d"  # joins emoji to one
-_JOINING = ("\u200c", _JOINER)  # format characters that scripts and emoji need
-
-# Shares of the font's size, on the wide side of common sans-serif fonts.
-_WIDTHS = {
-    **dict.fromkeys("ijl|'`!.,:;", 0.32),
-    **dict.fromkeys(' frtI()[]{}/\\-"', 0.42),
-    **dict.fromkeys("mw", 0.92),
-    **dict.fromkeys("MW%@—…", 1.0),
-}
-_CAPITAL, _OTHER, _WIDE, _EMOJI, _FLAG_HALF = 0.74, 0.62, 1.02, 1.35, 0.7
 
 
 def clean(text: str) -> str:

@@ -13,6 +13,9 @@ from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, Sentence
 
 T = TypeVar("T", bound=Hashable)
+ROOT, EDGE = "<root>", "<edge>"
+COMMON = 100  # the least count of a word that is its own class
+SIZES = (1, 2, 3, 4, 5, 7, 10, 15, 25)
 
 
 class Configuration(NamedTuple):
@@ -88,11 +91,6 @@ def shifted(parts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
     """Turn indices within each part into indices within all parts, which are concatenated."""
     starts = torch.tensor([0, *sizes[:-1]]).cumsum(0)
     return torch.cat([part + start for part, start in zip(parts, starts, strict=True)], -1)
-
-
-ROOT, EDGE = "<root>", "<edge>"
-COMMON = 100  # the least count of a word that is its own class
-SIZES = (1, 2, 3, 4, 5, 7, 10, 15, 25)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,12 @@ from treeparse.corpus.writers import TEXT_WRITERS
 from treeparse.errors import did_you_mean
 
 RETRY_AFTER = 2  # seconds after which a refused client should retry
+FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: present, or "none"; their values are options of UDPipe
+NAMES = ("data", "model", "input", "output", *FLAGS, "kbest", "sample", "seed", "probabilities")
+INPUTS = ("conllu", "horizontal", "vertical")
+OUTPUTS = tuple(TEXT_WRITERS)
+SWITCH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+LARGEST_SEED = 2**63 - 1
 
 
 class RequestError(web.HTTPException):
@@ -41,14 +47,6 @@ class Limits:
     waiting: int = 128
     seconds: float = 60
     client_seconds: float = 60
-
-
-FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: present, or "none"; their values are options of UDPipe
-NAMES = ("data", "model", "input", "output", *FLAGS, "kbest", "sample", "seed", "probabilities")
-INPUTS = ("conllu", "horizontal", "vertical")
-OUTPUTS = tuple(TEXT_WRITERS)
-SWITCH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,16 @@ from treeparse.serve.process_request import Limits, ProcessRequest, RequestError
 from treeparse.version import installed_version
 
 SOURCE = "data"  # the name of the parameter, for messages
+SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # upper bounds of the histogram's buckets
+LOG = logging.getLogger(__name__)
+TOGETHER = 10_000  # words of requests that are parsed together; a list counts its words once for each tree
+TAGS = ("X", "X")  # any tags, for models that read tags
+FIRST = Sentence(("a", "b"), TAGS, TAGS, TAGS)
+WARM_UP = (
+    TreeRequest(probabilities=True),
+    TreeRequest("kbest", 2, probabilities=True),
+    TreeRequest("sample", 2, probabilities=True),
+)
 
 
 def read_sentences(
@@ -99,9 +109,6 @@ def _lines(data: str) -> Iterator[tuple[int, str]]:
         yield number, line.removesuffix("\r")
 
 
-SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # upper bounds of the histogram's buckets
-
-
 class ServerMetrics:
     """Counts of requests, of parsed sentences and of the requests that wait.
 
@@ -124,18 +131,6 @@ class ServerMetrics:
         queue.set_function(lambda: waiting()[0])
         queue_words = Gauge("queue_words", "Words of the requests that wait for the parser.", **own)
         queue_words.set_function(lambda: waiting()[1])
-
-
-LOG = logging.getLogger(__name__)
-TOGETHER = 10_000  # words of requests that are parsed together; a list counts its words once for each tree
-
-TAGS = ("X", "X")  # any tags, for models that read tags
-FIRST = Sentence(("a", "b"), TAGS, TAGS, TAGS)
-WARM_UP = (
-    TreeRequest(probabilities=True),
-    TreeRequest("kbest", 2, probabilities=True),
-    TreeRequest("sample", 2, probabilities=True),
-)
 
 
 @dataclass(eq=False)

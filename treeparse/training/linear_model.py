@@ -56,6 +56,9 @@ from treeparse.trees import TreeCRF
 from treeparse.trees.parts import PartKind
 from treeparse.trees.tree_kinds import have_sums, part_kinds
 
+LEAST_GRADIENT = 1e-3  # of a part whose features log-linear learning updates
+LABEL_ALGORITHMS: Mapping[Algorithm, int] = {"perceptron": PERCEPTRON, "mira": MIRA, "log_linear": LOG_LINEAR}
+
 
 def tree_cells(heads: Tensor, lengths: Tensor, kinds: Sequence[PartKind]) -> list[IntArray]:
     """Return the parts of trees ``(T, n+1)``, arcs first: ``(T, n+1)`` indices into flattened scores, -1 for none."""
@@ -116,10 +119,6 @@ def vector_scores(parts: Sequence[WeightedParts], scores: Sequence[Tensor], coun
         own = values.flatten(1).numpy()[each.items, each.cells] * each.coefficients
         total += np.bincount(each.vectors, own, count)
     return total
-
-
-LEAST_GRADIENT = 1e-3  # of a part whose features log-linear learning updates
-LABEL_ALGORITHMS: Mapping[Algorithm, int] = {"perceptron": PERCEPTRON, "mira": MIRA, "log_linear": LOG_LINEAR}
 
 
 @dataclass(frozen=True)

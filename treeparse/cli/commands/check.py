@@ -34,6 +34,28 @@ LENGTHS = ((1, 5), (6, 10), (11, 15), (16, 20), (21, 30), (31, 40), (41, 60))  #
 
 Sentences = Callable[[], Iterator[ConlluSentence]]
 """Reads the sound sentences of all files, each time anew."""
+EPILOG = """examples:
+  treeparse check train.conllu dev.conllu
+  treeparse check --no-trees parsed.conllu.gz
+  treeparse check --ud train.conllu
+  treeparse check -q --output faults.json 'treebanks/**/*.conllu'
+
+Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, and then figures, which leave faulty
+sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. Of several files they
+name the sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has
+and another lacks.
+
+--ud asks the official validator of Universal Dependencies about files without faults: its levels 1 and 2, which hold
+for all languages. It refuses what other commands read, such as line ends of Windows or a sentence without its text.
+
+--html draws figures, the first trees with non-projective arcs, and the trees with the most arcs of a kind (tag of the
+head, label, tag of the dependent) that occurs once in all files: some of these are errors of annotation."""
+MOST_COLUMNS = 4  # of a table; of more files it has only the sum
+MOST_NAMED = 10  # labels, features or pairs of files that notes name
+KINDS = {"labels": "label", "upos": "UPOS tag", "features": "feature"}  # compared items, by the field of their counts
+WITHOUT_HEADS = "check files to parse with --no-trees; training takes such sentences with data.partial true"
+WITHOUT_LABELS = "with --no-trees, the lines alone are checked"
+TOGETHER = {NO_HEADS: WITHOUT_HEADS, NO_LABELS: WITHOUT_LABELS, NO_UTF8: CONVERT}  # problems, remedies
 
 
 def treebank_page(
@@ -105,31 +127,6 @@ def _worth_a_look(
 
 def _drawn(sentence: ConlluSentence, index: int, caption: str) -> Section:
     return section_of(sentence, index, [figure_of(tree_of(sentence.words), None, caption)])
-
-
-EPILOG = """examples:
-  treeparse check train.conllu dev.conllu
-  treeparse check --no-trees parsed.conllu.gz
-  treeparse check --ud train.conllu
-  treeparse check -q --output faults.json 'treebanks/**/*.conllu'
-
-Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, and then figures, which leave faulty
-sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. Of several files they
-name the sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has
-and another lacks.
-
---ud asks the official validator of Universal Dependencies about files without faults: its levels 1 and 2, which hold
-for all languages. It refuses what other commands read, such as line ends of Windows or a sentence without its text.
-
---html draws figures, the first trees with non-projective arcs, and the trees with the most arcs of a kind (tag of the
-head, label, tag of the dependent) that occurs once in all files: some of these are errors of annotation."""
-
-MOST_COLUMNS = 4  # of a table; of more files it has only the sum
-MOST_NAMED = 10  # labels, features or pairs of files that notes name
-KINDS = {"labels": "label", "upos": "UPOS tag", "features": "feature"}  # compared items, by the field of their counts
-WITHOUT_HEADS = "check files to parse with --no-trees; training takes such sentences with data.partial true"
-WITHOUT_LABELS = "with --no-trees, the lines alone are checked"
-TOGETHER = {NO_HEADS: WITHOUT_HEADS, NO_LABELS: WITHOUT_LABELS, NO_UTF8: CONVERT}  # problems, remedies
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

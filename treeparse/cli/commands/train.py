@@ -32,6 +32,9 @@ mymodule.MyLoss and mymodule.MyEncoderConfig are your own classes, in an install
 Other commands need --import mymodule to load a model with such an encoder. A config that names a module runs its code:
 read a stranger's config, and the config.yaml of a stranger's run, before you train with it. The run's folder holds
 model/ (the parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt
+KEPT = 2**29  # bytes that may be free at the end of the heap
+LARGEST = 2**25  # bytes of an array on the heap: the most that mallopt takes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,11 +88,6 @@ def _config_path(args: argparse.Namespace) -> Path:
     if not path.is_file():
         raise TreeparseError(f"There is no run to resume in {args.resume} (no config.yaml): give --config FILE too.")
     return path
-
-
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt
-KEPT = 2**29  # bytes that may be free at the end of the heap
-LARGEST = 2**25  # bytes of an array on the heap: the most that mallopt takes
 
 
 def keep_freed_memory() -> bool:

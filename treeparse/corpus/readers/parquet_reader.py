@@ -10,6 +10,8 @@ from treeparse.corpus.readers.jsonl_reader import JsonlReader
 from treeparse.data.conllu import NO_SENTENCE, RawSentence
 from treeparse.errors import DataError, TreeparseError
 
+ROWS = 1000  # that are read at once
+
 
 @contextmanager
 def parquet_errors(path: str | Path) -> Iterator[None]:
@@ -34,8 +36,6 @@ def parquet_errors(path: str | Path) -> Iterator[None]:
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
-
-ROWS = 1000  # that are read at once
 
 
 class ParquetReader(JsonlReader):

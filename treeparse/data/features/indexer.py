@@ -17,6 +17,12 @@ from treeparse.data.features.words import TAG_COLUMNS, Features, LexicalFeatures
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
 
+PLAIN_LABELS = (ROOT_LABEL, "dep")
+"""The labels of a parser that is trained without any tree."""
+NO_TAGS: Mapping[str, Vocabulary] = MappingProxyType({})
+# Characters that end a line or a column for some reader of CoNLL-U, and surrogates, which cannot be written.
+_NOT_IN_COLUMNS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]")
+
 
 def known_tags(sentence: Sentence, column: str) -> Sequence[str | None]:
     """Return the tags of a sentence's words in a column, upos, xpos or feats; None for unknown tags.
@@ -68,15 +74,6 @@ def check_unread(tags: Iterable[str], features: Features) -> None:
                 f"The model reads {TAG_COLUMNS[column]}, so it cannot learn to predict it: take {column} out of "
                 f"model.encoder.tags, or leave out model.tags.{column}."
             )
-
-
-PLAIN_LABELS = (ROOT_LABEL, "dep")
-"""The labels of a parser that is trained without any tree."""
-
-NO_TAGS: Mapping[str, Vocabulary] = MappingProxyType({})
-
-# Characters that end a line or a column for some reader of CoNLL-U, and surrogates, which cannot be written.
-_NOT_IN_COLUMNS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]")
 
 
 class Indexer:

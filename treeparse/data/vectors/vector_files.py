@@ -22,6 +22,11 @@ _LINES_AT_ONCE = 4096
 
 _Line = tuple[int, bytes]
 """A line number, and the line."""
+_HEADER = re.compile(rb"([0-9]{1,12}) ([0-9]{1,7})[ \r]*\n")
+_NUMERALS = frozenset(b"0123456789+-.eEnaifNAIFty \r\n")
+_TEXT = frozenset(range(32, 127)) | frozenset(b"\t\r\n")
+_AT_ONCE = 2**20  # bytes
+_MAX_WORD = 10_000  # bytes
 
 
 def text_entries(
@@ -106,13 +111,6 @@ def _numbers(texts: Sequence[str], size: int) -> np.ndarray | None:
     except ValueError:
         return None
     return values if values.shape == (len(texts), size) and np.isfinite(values).all() else None
-
-
-_HEADER = re.compile(rb"([0-9]{1,12}) ([0-9]{1,7})[ \r]*\n")
-_NUMERALS = frozenset(b"0123456789+-.eEnaifNAIFty \r\n")
-_TEXT = frozenset(range(32, 127)) | frozenset(b"\t\r\n")
-_AT_ONCE = 2**20  # bytes
-_MAX_WORD = 10_000  # bytes
 
 
 def is_binary(head: bytes) -> bool:

@@ -12,6 +12,10 @@ from treeparse.nn import ArcBiaffine, Encoder, LabelBiaffine, TagScorer
 from treeparse.nn.biaffine import LabelVectors, PairTerms, Projections, exact_product
 from treeparse.trees.labels.sources import ArcRows, with_root_rule
 
+ROLES = 3  # of the words of a part: head, dependent and another one
+MIXED = 2**24  # most numbers in memory at once when labels are scored arc by arc
+TABLE = 2**24  # most numbers of all arcs that are scored at once with gradients
+
 
 class PartTrilinear(nn.Module):
     """Score parts: score(head, dependent, other) = sum_r head_r dependent_r (W other)_r, a trilinear form of low rank.
@@ -63,9 +67,6 @@ def _rows_by_item(arcs: Tensor) -> Tensor:
     places = torch.arange(int(counts.sum())) + (most * first - counts.cumsum(0) + counts).repeat_interleave(counts)
     rows[places] = arcs.flatten().nonzero().squeeze(-1)
     return rows
-
-
-ROLES = 3  # of the words of a part: head, dependent and another one
 
 
 class BiaffineScorer(EncoderScorer):
@@ -126,10 +127,6 @@ class TrilinearParts(PartScores):
 
     def of_arcs(self, arcs: Tensor | None = None) -> Tensor:
         return self.module(*self.roles, arcs)
-
-
-MIXED = 2**24  # most numbers in memory at once when labels are scored arc by arc
-TABLE = 2**24  # most numbers of all arcs that are scored at once with gradients
 
 
 class BiaffineLabels:

@@ -19,6 +19,8 @@ from treeparse.model.scorers.scorer import Scorer, ScorerOutput
 from treeparse.trees.labels.sources import ArcRows, with_root_rule
 
 AT_ONCE = 2**16  # arcs whose labels are scored at once
+SAVED = torch.float8_e4m3fn  # of a weight, times a scale
+LEAST = 1e-12  # taken for the greatest weight where all are smaller
 
 
 class LinearLabels:
@@ -115,10 +117,6 @@ def as_arrays(templates: Sequence[Template], attributes: Sequence[str], kind: st
             counts[role] += 1
         salts[:, t] = [text_hash(f"{kind} {template} {role}") for role in range(3)]
     return Templates(slots, salts, between, np.array([template.distance for template in templates], np.bool_))
-
-
-SAVED = torch.float8_e4m3fn  # of a weight, times a scale
-LEAST = 1e-12  # taken for the greatest weight where all are smaller
 
 
 class LinearScorer(Scorer):

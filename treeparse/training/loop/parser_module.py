@@ -28,6 +28,9 @@ from treeparse.training.settings.train_config import OptimizationConfig, Resolve
 from treeparse.training.settings.trainer import Processes, trainer_arguments
 
 NO_RATES: Mapping[nn.Parameter, float] = MappingProxyType({})
+NAMED_SENTENCES = 5
+EVERY = 50  # steps whose numbers are read together
+TERM = "term/"  # before the name of a term of the loss, where it is logged
 
 
 def build_optimizer(
@@ -104,11 +107,6 @@ class MovingAverage(AveragedModel):
         for target, source in zip(self.module.buffers(), model.buffers(), strict=True):
             target.copy_(source)
         self.n_averaged += 1
-
-
-NAMED_SENTENCES = 5
-EVERY = 50  # steps whose numbers are read together
-TERM = "term/"  # before the name of a term of the loss, where it is logged
 
 
 class Step(NamedTuple):

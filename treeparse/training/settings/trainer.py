@@ -29,6 +29,7 @@ BINDING = (
     *("limit_train_batches", "val_check_interval"),
 )
 FIND_UNUSED = "ddp_find_unused_parameters_true"  # a batch may lack a term of the loss, whose weights it leaves unused
+T = TypeVar("T")
 
 
 def add_trainer_arguments(parser: ArgumentParser) -> None:
@@ -92,9 +93,6 @@ def _parser() -> ArgumentParser:
     parser = ArgumentParser(exit_on_error=False, add_help=False)
     add_trainer_arguments(parser)
     return parser
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)

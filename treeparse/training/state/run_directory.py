@@ -29,6 +29,9 @@ from treeparse.model.folder import RUN_CHECKPOINTS, RUN_MODEL, file_header, with
 from treeparse.model.settings import plain_settings, read_settings
 from treeparse.training.state.provenance import Provenance
 
+REMEDY = "train anew under another --output"
+RUN = "run"  # the key of the `RunState` in a checkpoint
+
 
 @dataclass(frozen=True)
 class EpochRecord:
@@ -107,10 +110,6 @@ def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     atomic_write(path, text.getvalue())
-
-
-REMEDY = "train anew under another --output"
-RUN = "run"  # the key of the `RunState` in a checkpoint
 
 
 @dataclass(frozen=True)

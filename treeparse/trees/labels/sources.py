@@ -11,6 +11,10 @@ from treeparse.batch import readable_without_sync
 from treeparse.trees.look_ups import gather, rows_at
 
 FLOAT64 = torch.finfo(torch.float64).eps
+Arcs = tuple[Tensor, Tensor, Tensor]  # item, head and dependent (...), which broadcast
+Change = Callable[..., Tensor]  # from arcs, and scores (..., L) of theirs from each source, to scores (..., L)
+LARGEST = 2**24  # numbers in the cache
+LookUp = Callable[[Tensor, Tensor, Tensor], Tensor]  # item, head and dependent (A,) of arcs -> scores (A, L)
 
 
 @runtime_checkable
@@ -110,10 +114,6 @@ class LabelTensor:
 
     def of_items(self, items: Tensor) -> "LabelTensor":
         return LabelTensor(rows_at(self.flat, items))
-
-
-Arcs = tuple[Tensor, Tensor, Tensor]  # item, head and dependent (...), which broadcast
-Change = Callable[..., Tensor]  # from arcs, and scores (..., L) of theirs from each source, to scores (..., L)
 
 
 class ChangedLabels:
@@ -260,10 +260,6 @@ def scaled(source: LabelSource, factor: float) -> ChangedLabels:
     bound = None if source.bound is None else source.bound * factor
     attributes = {"dtype": torch.float64, "bound": bound, "support": source.support}
     return ChangedLabels([source], lambda _, scores: scores.double() * factor, **attributes)
-
-
-LARGEST = 2**24  # numbers in the cache
-LookUp = Callable[[Tensor, Tensor, Tensor], Tensor]  # item, head and dependent (A,) of arcs -> scores (A, L)
 
 
 class ArcRows:
