@@ -191,7 +191,9 @@ def test_a_model_is_loaded_where_its_class_was_imported(
     text, out = tmp_path / "dev.conllu", tmp_path / "parsed.conllu"
     expected = Parser.from_pretrained(trained).parse([["noun1", "verb2"]])
     monkeypatch.delitem(sys.modules, "own_encoder")
-    with pytest.raises(TreeparseError, match=r"config.json: .*'own_encoder.WindowsConfig'.* --import own_encoder"):
+    with pytest.raises(
+        TreeparseError, match=r"config.json, encoder: .*'own_encoder.WindowsConfig'.* --import own_encoder"
+    ):
         Parser.from_pretrained(trained)
     assert "own_encoder" not in sys.modules
     commands: list[list[str]] = [

@@ -93,7 +93,7 @@ def test_a_custom_scorer_trains_and_its_model_parses(
     assert expected[0].labels[expected[0].heads.index(0)] == "root" and expected[0].upos is not None
     sys.modules.pop("my_scorer")
     with pytest.raises(
-        TreeparseError, match=r"config.json: the module of 'my_scorer.DistancesConfig'.*--import my_sco"
+        TreeparseError, match=r"config.json, scorer: the module of 'my_scorer.DistancesConfig'.*--import my_sco"
     ):
         Parser.from_pretrained(run)
     capsys.readouterr()

@@ -19,7 +19,8 @@ from safetensors.torch import load, save_file
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.folder import check_model_files, check_model_folder, model_folder
-from treeparse.nn import BiLSTMConfig
+from treeparse.model.settings import plain_settings
+from treeparse.nn import BiLSTMConfig, TransformerConfig
 from treeparse.rerank.reranker import Reranker
 from treeparse.version import installed_version
 
@@ -128,7 +129,7 @@ def test_a_folder_of_another_format_is_refused(folder: Path, number: object) -> 
 
 def test_an_unknown_setting_is_named(folder: Path) -> None:
     change_json(folder / "config.json", lambda config: config["encoder"]["init_args"].update(later=1))
-    assert "'later'" in refused(folder)
+    assert "BiLSTMConfig does not have: later" in refused(folder)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,37 @@ def test_a_class_path_runs_no_code(
         change_json(folder / "config.json", lambda whole: whole.update({section: config}))  # noqa: B023
         assert place is not None or words in refused(folder)
         assert refused(folder) and "intruder" not in sys.modules and not (tmp_path / "intruded").exists()
+
+
+TEXTS = [
+    "intruder.Encoder",
+    "{class_path: intruder.Encoder}",
+    '{"class_path": "intruder\\u002eEncoder"}',
+    '{a: {class_path: "intruder\\u002eEncoder"}}',
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_text_in_a_config_is_read_as_a_class(
+    folder: Path, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Instead of any setting of the parser or of an encoder; left to itself, jsonargparse reads texts as YAML."""
+    ran = tmp_path / "ran"
+    (tmp_path / "intruder.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass Encoder: pass", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    written = json.loads((folder / "config.json").read_bytes())
+    changes = [{name: text} for name in written.keys() - {"format", "treeparse", "digests"}]
+    for encoder in (written["encoder"], plain_settings(ParserConfig(TransformerConfig()))["encoder"]):
+        settings = encoder["init_args"]
+        changes += [{"encoder": {**encoder, name: text}} for name in encoder]
+        changes += [{"encoder": {**encoder, "init_args": {**settings, name: text}}} for name in settings]
+        changes += [{"encoder": {**encoder, "init_args": {**settings, "architecture": {"a": text}}}}]
+    changes += [{f"{name}.class_path": text} for name in ("encoder", "scorer", "tags")]
+    for change in changes:
+        (folder / "config.json").write_text(json.dumps(written | change), encoding="utf-8")
+        refused(folder)
+        sys.modules.pop("intruder", None)
+        assert not ran.exists(), change
 
 
 @pytest.mark.parametrize(

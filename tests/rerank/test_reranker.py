@@ -76,5 +76,5 @@ def test_folders_of_something_else(tmp_path: Path) -> None:
     with pytest.raises(TreeparseError, match="is the folder of a parser, not of a reranker"):
         Reranker.from_pretrained(tmp_path / "parser")
     random_reranker().save_pretrained(tmp_path / "reranker")
-    with pytest.raises(TreeparseError, match="is not accepted"):
+    with pytest.raises(TreeparseError, match="does not have: base_weight, model, reranker"):
         Parser.from_pretrained(tmp_path / "reranker")

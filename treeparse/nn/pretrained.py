@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Tokenizer
 from torch import Tensor
 
 from treeparse.data.features.subwords import SpecialSubwords
@@ -106,7 +105,7 @@ class Pretrained:
         if not tokenizer.is_fast:
             raise self._unusable("its tokenizer has no fast version (tokenizer.json)")
         content = tokenizer.backend_tokenizer.to_str()
-        plain = Tokenizer.from_str(content)
+        plain = tokenizer.backend_tokenizer.from_str(content)  # a copy
         plain.no_truncation()
         plain.no_padding()
         before, after = self._special(plain)
