@@ -201,6 +201,7 @@ def saved(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({"num_hidden_layers": 2}, "do not fit its config"),
         ({"vocab_size": 50}, "the model has 50"),
         ({"max_position_embeddings": 32}, "windows of up to 32: take"),
+        ({"hidden_act": ["relu"]}, "hidden_act must be text, got"),
     ],
 )
 def test_a_hostile_config_is_a_sentence(saved: Path, tmp_path: Path, change: dict[str, Any], words: str) -> None:

@@ -31,6 +31,7 @@ from treeparse.objectives.constraints.constraint_files import read_constraints
 from treeparse.rules.rule_files import read_rules
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
+from treeparse.training.state.run_directory import read_csv
 
 ROOT = Path(__file__).parents[2]
 _FOLDER = TemporaryDirectory()
@@ -238,6 +239,7 @@ FORMATS = {
     "rules": Format(".yaml", _rules, read_rules),
     "constraints": Format(".yaml", _constraints, read_constraints),
     "vectors": Format(".vec", _vectors, lambda path: read_vectors(path, max_vectors=100)),
+    "history": Format(".csv", lambda: [(trained_run() / "metrics.csv").read_bytes()], read_csv),
     "manifest": Format(".jsonl", _manifests, read_manifest),
     "config": Format(".yaml", _configs, _config, names_file=False),
     "config of a model": _model("config.json"),

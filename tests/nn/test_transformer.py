@@ -175,6 +175,7 @@ def test_architectures_that_are_refused_before_anything_is_built(change: dict[st
         ({"model_type": "berd"}, "got 'berd'; did you mean"),
         ({"model_type": "vit"}, "vit do not encode text alone"),
         ({"num_attention_heads": 3}, "does not build a model"),
+        ({"chunk_size_feed_forward": "many"}, "chunk_size_feed_forward .* int, got 'many'"),
     ],
 )
 def test_architectures_that_make_no_model(change: dict[str, Any], told: str) -> None:

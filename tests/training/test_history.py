@@ -3,11 +3,13 @@ from pathlib import Path
 import pytest
 from helpers.trained_runs import rows
 
+from treeparse.errors import TreeparseError
 from treeparse.training.state.run_directory import (
     EpochRecord,
     best_record,
     clock,
     is_finished,
+    read_csv,
     write_csv,
 )
 
@@ -48,6 +50,24 @@ def test_csv_has_a_column_for_every_term_and_tag(tmp_path: Path) -> None:
     without, with_all = rows(tmp_path)
     assert (without["loss"], without["dev_las"], without["term/risk"]) == ("1.5", "", "")
     assert (float(with_all["loss"]), with_all["term/risk"], with_all["dev_upos"]) == (0.1 + 0.2, "0.5", "0.875")
+
+
+def test_csv_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    records = [
+        EpochRecord(1, 1.5, 1e-3, None, None, 900.0, 2.0),
+        EpochRecord(3, 0.1 + 0.2, 1e-3, 0.5, 0.25, 900.0, 2.0, 0.75, {"risk": 0.5, "a/b": 1e-9}, {"upos": 0.875}),
+    ]
+    write_csv(path, records)
+    assert read_csv(path) == records
+
+
+def test_a_file_that_is_no_history(tmp_path: Path) -> None:
+    for number, text in enumerate(("epoch,loss\n1,2\n", "a,b\n1,2\n", "epoch,loss\none,2\n")):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(TreeparseError, match=rf"{number}\.csv is no history of a run: "):
+            read_csv(path)
 
 
 def test_a_clock_counts_the_hours_of_several_days() -> None:

@@ -21,6 +21,7 @@ from treeparse.metrics import attachment_scores
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import Objective, Term, TreeLikelihood
 from treeparse.training import TrainConfig, load_config, train
+from treeparse.training.data import treebanks
 from treeparse.training.loop.parser_module import ParserModule
 from treeparse.training.loop.table import EpochTable
 from treeparse.training.state.run_directory import EpochRecord
@@ -306,3 +307,13 @@ def test_faults_leave_no_run_behind(tiny_config: Path, tmp_path: Path, options: 
 
 def test_seeds_of_batches_differ() -> None:
     assert len({batch_seed(*place) for place in product(range(9), repeat=4)}) == 9**4
+
+
+def test_many_labels_are_doubted(
+    tiny_config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(config(tiny_config, optimization__epochs=1))
+    assert "different labels" not in capsys.readouterr().out
+    monkeypatch.setattr(treebanks, "MANY_LABELS", 1)
+    train(config(tiny_config, optimization__epochs=1, output=str(tiny_config.parent / "other")))
+    assert "different labels, where treebanks have 30 to 400" in " ".join(capsys.readouterr().out.split())

@@ -58,6 +58,7 @@ SETTINGS_AND_WHAT_IS_SAID = [
     ({"optimization": {"average_decay": 1}}, "average_decay", "less than 1"),
     ({"data": {"train": "a", "temperature": 0}}, "temperature", "null"),
     ({"optimization": {"schedule": "steep"}}, "schedule", "steep"),
+    ({"seed": None}, "seed", "None"),
     ({"data": {"dev": "a.conllu"}}, "data.train"),
     ({"data": {"train": "a", "batch_words": "some"}}, "data.batch_words", "int", "some"),
     ({"data": {"train": "a.conllu", "dev": 3}}, "data.dev", "list[str]", "3"),

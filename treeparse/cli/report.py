@@ -15,7 +15,7 @@ from treeparse.pictures.page import Figure, Section, figure, html_page, legend, 
 from treeparse.pictures.plots import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.svg import escaped
 from treeparse.sentence import Sentence
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.state.run_directory import RunDirectory, read_csv
 
 CONFUSIONS = 20  # pairs of labels
 LABELS = 25  # the most frequent ones in gold
@@ -74,7 +74,7 @@ def _curves(models: Sequence[str]) -> Iterator[Figure]:
         return
     folder = Path(models[0]).resolve()
     run = RunDirectory(folder.parent if folder.name == RUN_MODEL else folder)
-    history = run.read_history() if run.state.exists() else []
+    history = read_csv(run.metrics) if run.metrics.is_file() else []
     if len(history) < 2:
         return
     scores = {"dev UAS": [(r.epoch, 100 * r.dev_uas) for r in history if r.dev_uas is not None]}

@@ -135,15 +135,14 @@ class LinearConfig(ScorerConfig):
         """Return the feature templates of the kinds of part that the trees have, and of labels."""
         return {kind: self.read(kind) for kind in ("arcs", *config.part_names, "labels")}
 
-    def reader(self, config: "ParserConfig") -> ReaderConfig:
+    def reader(self, config: "ParserConfig") -> "LinearReader":
         read = (template for kind in self.templates_of(config).values() for template in kind)
         return LinearReader(templates.attributes_of(read), self.attributes)
 
     def module(self, config: "ParserConfig", indexer: Indexer) -> LinearScorer:
-        read = self.templates_of(config)
         return LinearScorer(
-            read,
-            templates.attributes_of(template for kind in read.values() for template in kind),
+            self.templates_of(config),
+            self.reader(config).attributes,
             kinds=config.part_names,
             bits=self.bits,
             label_bits=self.label_bits,

@@ -151,7 +151,7 @@ class TransformerConfig(LexicalConfig):
 
         A folder goes by its own name alone, because nobody else has the folders above it.
         """
-        _, lexical, _ = super().start(sentences, vectors)
+        _, lexical, _ = super().start(sentences if self._is_spelled else (), vectors)
         assert isinstance(lexical, LexicalFeatures)
         pretrained = Pretrained.find(self.model, self.revision)
         architecture = pretrained.architecture()

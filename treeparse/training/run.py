@@ -27,6 +27,7 @@ from treeparse.training.data.treebanks import (
     load_training_mix,
     load_treebanks,
     say_crossing_arcs,
+    say_many_labels,
 )
 from treeparse.training.linear_model import LinearTraining, check_linear, fit_linear
 from treeparse.training.loop.fit import fit, repeatable
@@ -131,6 +132,7 @@ def _prepare(
     objective = _checked_objective(config, train)
     if objective is not None:
         say_crossing_arcs(config.model.trees, train, console.say)
+        say_many_labels(train, console.say)
     dev = dev_sentences(config, treebanks, train, console.say)
     mix = load_training_mix(config, treebanks, console.say)
 

@@ -25,6 +25,9 @@ Say = Callable[[str], None]
 T = TypeVar("T")
 
 
+MANY_LABELS = 1000
+
+
 @dataclass(frozen=True)
 class Treebanks:
     """The sentences of a run's files.
@@ -134,6 +137,16 @@ def say_crossing_arcs(trees: TreeKind, train: Sequence[Sentence], say: Say) -> N
         say(
             f"crossing arcs, which model.trees {trees} lack: {sum(counts):,} in {sum(map(bool, counts)):,} training "
             "sentences; likelihood and margin take these words' heads as unknown"
+        )
+
+
+def say_many_labels(train: Sequence[Sentence], say: Say) -> None:
+    """Tell ``say`` if training trees have so many different labels that they may be none."""
+    count = len({label for sentence in train if sentence.labels is not None for label in sentence.labels})
+    if count > MANY_LABELS:
+        say(
+            f"the training trees have {count:,} different labels, where treebanks have 30 to 400: all of them have "
+            "weights and scores, which takes much time and memory; is the column of labels (DEPREL) right?"
         )
 
 

@@ -146,7 +146,8 @@ def _settings_parser() -> ArgumentParser:
 def _as_arguments(settings: Mapping[Any, Any]) -> Iterator[str]:
     """Yield the arguments that give the default classes and then the settings of a file."""
     # As JSON, because its strings are quoted: YAML 1.1 and jsonargparse differ on the type of 1e5.
-    for values in ({"model": DEFAULT_CLASSES}, {key: value for key, value in settings.items() if value is not None}):
+    in_file = {key: value for key, value in settings.items() if value is not None or key == "seed"}
+    for values in ({"model": DEFAULT_CLASSES}, in_file):
         yield from ("--config", json.dumps(values, ensure_ascii=False))
 
 

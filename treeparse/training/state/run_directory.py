@@ -112,6 +112,29 @@ def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
     atomic_write(path, text.getvalue())
 
 
+def read_csv(path: Path) -> list[EpochRecord]:
+    """Read the history that `write_csv` wrote.
+
+    Raises:
+        TreeparseError: the file holds something else.
+        OSError: it cannot be read.
+    """
+    try:
+        return [_record(row) for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
+    except (KeyError, TypeError, ValueError) as error:
+        raise TreeparseError(f"{path} is no history of a run: {type(error).__name__} {error}.") from error
+
+
+def _record(row: Mapping[str, str]) -> EpochRecord:
+    """Return the record of a row; empty cells are None or absent."""
+    values = {name: float(text) for name, text in row.items() if text}
+    terms = {name.removeprefix("term/"): value for name, value in values.items() if name.startswith("term/")}
+    tags = {name: values[f"dev_{name}"] for name in TAG_SCORES if f"dev_{name}" in values}
+    known = {each.name for each in fields(EpochRecord)} & row.keys()
+    columns: dict[str, Any] = {name: values.get(name) for name in known}
+    return EpochRecord(**columns | {"epoch": int(row["epoch"]), "terms": terms, "dev_tags": tags})
+
+
 @dataclass(frozen=True)
 class RunState:
     """What a checkpoint says about its run, besides weights and the state of the optimiser.
