@@ -331,7 +331,7 @@ def test_impossible_decoders_and_lists_are_refused() -> None:
         parser.kbest([["a"]], 1)
     assert len(parser.kbest([["a"]], 1, decoder="nonprojective")) == 1
     for k in (0, -1):
-        with pytest.raises(TreeparseError, match=f"k must be 1 or more, not {k}"):
+        with pytest.raises(TreeparseError, match=f"k must be 1 or more, got {k}"):
             parser.kbest([["a"]], k, decoder="nonprojective")
     with pytest.raises(TreeparseError, match="1000000000 trees of 16 words are too many: ask for 8388608 or fewer"):
         parser.kbest([["a"] * 16], 10**9, decoder="nonprojective")

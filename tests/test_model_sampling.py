@@ -191,16 +191,20 @@ def test_impossible_wishes_are_refused() -> None:
     with pytest.raises(TreeparseError, match="Unknown decoder 'finest'"):
         parser.sample([["a"]], 1, decoder=unknown)
     for k in (0, -1):
-        with pytest.raises(TreeparseError, match=f"k must be 1 or more, not {k}"):
+        with pytest.raises(TreeparseError, match=f"k must be 1 or more, got {k}"):
             parser.sample([["a"]], k)
     for temperature in (0.0, -1.0, 1e-7, float("inf"), float("nan")):
         with pytest.raises(
             TreeparseError, match=f"The temperature must be finite and at least 1e-06, got {temperature}"
         ):
             parser.sample([["a"]], 1, temperature=temperature)
-    for seed, first in ((-1, 0), (0, -1)):
-        with pytest.raises(TreeparseError, match=f"must be 0 or more, not {seed} and {first}"):
-            parser.sample([["a"]], 1, seed=seed, first=first)
+    with pytest.raises(TreeparseError, match="seed must be 0 or more, got -1"):
+        parser.sample([["a"]], 1, seed=-1)
+    with pytest.raises(TreeparseError, match="index of a sentence must be 0 or more, got -1"):
+        parser.sample([["a"]], 1, first=-1)
+    for options in ({"k": 2}, {"seed": 1}, {"replacement": False}, {"temperature": 2.0}):
+        with pytest.raises(TreeparseError, match=f"{next(iter(options))} is an option of .*sample, not of parse"):
+            parser.parse([["a"]], **options)  # type: ignore[arg-type]
     with pytest.raises(TreeparseError, match="1 sentences came with 2 indices"):
         parser.sample([["a"]], 1, first=[0, 1])
     with pytest.raises(TreeparseError, match="1000000000 trees of 1 words are too many: ask for 134217728 or fewer"):

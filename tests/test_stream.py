@@ -15,7 +15,7 @@ from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble
 from treeparse.model.inference.given import UnfitSentenceError
-from treeparse.model.inference.parsing import ParseOptions
+from treeparse.model.inference.tree_request import ParseOptions
 from treeparse.rules import Rules, RuleSearch
 from treeparse.sentence import Sentence
 

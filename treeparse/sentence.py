@@ -46,6 +46,10 @@ class Sentence:
         """Return the sentence with another tree."""
         return replace(self, heads=tuple(heads), labels=tuple(labels), allowed=None)
 
+    def without_tree(self) -> Self:
+        """Return the sentence without heads, labels and possible heads."""
+        return replace(self, heads=None, labels=None, allowed=None)
+
 
 def unreached_words(heads: Sequence[int]) -> list[int]:
     """Return the words (from 1) whose heads lead into a cycle instead of to the root; heads as in CoNLL-U.

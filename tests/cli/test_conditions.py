@@ -107,6 +107,18 @@ def test_what_does_not_go_together_is_refused(
     assert not (tmp_path / "out.conllu").exists()
 
 
+def test_a_sentence_without_a_projective_tree_is_named_with_its_line(
+    model: str, tmp_path: Path, capsys: Capture
+) -> None:
+    rows = "".join(f"{word}\ta\t_\t_\t_\t_\t{head}\t_\t_\t_\n" for word, head in enumerate((3, 0, 2, 1), 1))
+    source, out = written(tmp_path / "in.conllu", f"{PARTLY}{rows}\n"), tmp_path / "out.conllu"
+    command = ["predict", model, source, "-o", out, "--keep-heads"]
+    assert f"in.conllu:{PARTLY.count(chr(10)) + 1}: no tree of the model has" in error_of(
+        capsys, *command, "--decoder", "projective"
+    )
+    assert run(*command, "--decoder", "nonprojective") == 0
+
+
 def test_a_label_that_the_model_does_not_know_is_named_with_its_line(
     model: str, source: str, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from helpers.commands import Capture, error_of
@@ -17,6 +18,7 @@ from treeparse.data.conllu import read_conllu, write_conllu
 from treeparse.data.nbest.list_files import read_nbest
 from treeparse.model import Parser
 from treeparse.names import Decoder
+from treeparse.sentence import Sentence
 
 
 def kbest(*arguments: str | Path | int) -> int:
@@ -85,13 +87,13 @@ def test_standard_streams(model: str, parser: Parser, monkeypatch: pytest.Monkey
 
 def test_long_lists_make_smaller_chunks(model: str, parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    original = Parser.kbest
+    original = Parser.find_trees
 
-    def kbest_of(self: Parser, sentences: list[object], *arguments: object, **options: object) -> object:
+    def counted(self: Parser, sentences: list[Sentence], *arguments: Any, **options: Any) -> object:
         seen.append(len(sentences))
-        return original(self, sentences, *arguments, **options)  # type: ignore[arg-type]
+        return original(self, sentences, *arguments, **options)
 
-    monkeypatch.setattr(Parser, "kbest", kbest_of)
+    monkeypatch.setattr(Parser, "find_trees", counted)
     monkeypatch.setattr("treeparse.corpus.corpus_parsing.CHUNK_TREE_WORDS", 8)
     lines = io.BytesIO(b"a b\nc d\ne\nf g h i j\nk\n")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines, isatty=lambda: False))

@@ -218,19 +218,19 @@ def test_a_file_is_written_while_the_next_sentences_are_parsed(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both, parsed, on_time = Event(), list[str](), list[bool]()
-    parse, with_parse = Parser.parse, ConlluSentence.with_parse
+    find_trees, with_parse = Parser.find_trees, ConlluSentence.with_parse
 
-    def seen_parse(self: Parser, sentences: Iterable[Sentence], **options: Any) -> Any:
+    def seen_parse(self: Parser, sentences: Iterable[Sentence], *arguments: Any, **options: Any) -> Any:
         parsed.extend(form for sentence in sentences for form in sentence.forms)
         if len(parsed) == 2:
             both.set()
-        return parse(self, sentences, **options)
+        return find_trees(self, sentences, *arguments, **options)
 
     def waiting(self: ConlluSentence, *arguments: Any, **options: Any) -> ConlluSentence:
         on_time.append(both.wait(30))
         return with_parse(self, *arguments, **options)
 
-    monkeypatch.setattr(Parser, "parse", seen_parse)
+    monkeypatch.setattr(Parser, "find_trees", seen_parse)
     monkeypatch.setattr(ConlluSentence, "with_parse", waiting)
     source = written(tmp_path / "in.conllu", conllu(["a"], ["b"]))
     assert predict(model, source, "-o", tmp_path / "out", "--chunk", "1") == 0

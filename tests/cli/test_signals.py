@@ -18,8 +18,8 @@ from helpers.sentences import learnable_sentences
 from helpers.waiting import wait_until
 
 from treeparse.cli.main import main
-from treeparse.corpus import TreeRequest
 from treeparse.data.outputs import Output
+from treeparse.model import Parser
 
 if sys.platform == "win32":
     pytest.skip("Windows has no such signals", allow_module_level=True)
@@ -109,23 +109,25 @@ def test_a_signal_while_the_output_is_written(
 def test_no_thread_outlives_a_command(model: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A thread inside torch that the end of the interpreter interrupts ends the process by SIGABRT."""
     Path("in.conllu").write_text(TREES * 3)
-    find, before = TreeRequest.find, threads()
+    find, before = Parser.find_trees, threads()
     for number, (code, _) in CODES.items():
         calls, second = list[object](), threading.Event()
 
-        def slow(*arguments: Any, calls: list[object] = calls, second: threading.Event = second) -> object:
+        def slow(
+            *arguments: Any, calls: list[object] = calls, second: threading.Event = second, **options: Any
+        ) -> object:
             calls.append(arguments)
             if len(calls) > 1:
                 second.set()
                 time.sleep(0.5)
-            return find(*arguments)
+            return find(*arguments, **options)
 
         def signalled(*_: object, second: threading.Event = second, number: int = number) -> None:
             assert second.wait(20)
             os.kill(os.getpid(), number)
 
         with monkeypatch.context() as patched:
-            patched.setattr(TreeRequest, "find", slow)
+            patched.setattr(Parser, "find_trees", slow)
             patched.setattr(Output, "write", signalled)
             assert main([*filled(name, model), "--chunk", "1", "-q"]) == code
         assert threads() == before

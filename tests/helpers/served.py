@@ -127,11 +127,11 @@ class HeldModel:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.parser, name)
 
-    def parse(self, sentences: Any, **options: Any) -> Any:
+    def find_trees(self, sentences: Any, *arguments: Any, **options: Any) -> Any:
         self.given.append([sentence.forms for sentence in sentences])
         self.begun.set()
         assert self.free.wait(PATIENCE)
-        return self.parser.parse(sentences, **options)
+        return self.parser.find_trees(sentences, *arguments, **options)
 
     def hold(self) -> None:
         """From now on parse nothing."""

@@ -144,14 +144,14 @@ def test_a_request_that_waits_too_long_is_told_to_come_again(model: HeldModel) -
 def test_what_cannot_be_parsed_fails_alone(
     hurried: Server, model: HeldModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    parse = model.parse
+    find_trees = model.find_trees
 
-    def sometimes(sentences: list, **options: object) -> object:
+    def sometimes(sentences: list, *arguments: object) -> object:
         if any("bad" in sentence.forms for sentence in sentences):
             raise RuntimeError("a bug")
-        return parse(sentences, **options)
+        return find_trees(sentences, *arguments)
 
-    monkeypatch.setattr(model, "parse", sometimes, raising=False)
+    monkeypatch.setattr(model, "find_trees", sometimes, raising=False)
     with ThreadPoolExecutor() as pool:
         model.hold()
         others = [background(hurried, pool, "a b")]

@@ -6,9 +6,9 @@ from functools import wraps
 
 import pytest
 
-from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.data.conllu import ConlluSentence
 from treeparse.model import Parser
+from treeparse.model.inference.tree_request import TreeRequest
 from treeparse.serve import Limits
 from treeparse.serve.process_request import ProcessRequest, RequestError
 from treeparse.serve.service import TOGETHER, Job, Service

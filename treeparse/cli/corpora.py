@@ -25,7 +25,6 @@ from treeparse.cli.models import add_model_arguments, check_models, load_models,
 from treeparse.corpus.cluster import RayCluster, parse_on_ray
 from treeparse.corpus.corpus_parsing import CHUNK, parse_parts
 from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
-from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.processes import parse_with_jobs
 from treeparse.corpus.readers import READERS
 from treeparse.corpus.request import CorpusPart, CorpusRequest, is_folder, list_parts
@@ -36,6 +35,7 @@ from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.model.folder import WEIGHTS, file_digest, model_folder
+from treeparse.model.inference.tree_request import TreeRequest
 from treeparse.names import LISTING_DECODERS, listing_decoder_named
 from treeparse.progress import Console, ParsingBar
 from treeparse.rules import RuleSearch
@@ -325,7 +325,7 @@ def closing_line(summary: CorpusSummary, request: CorpusRequest) -> str:
         (summary.existing_outputs, "output", "there already"),
     ]
     remarks = [f"{counted(count, noun)} {remark}" for count, noun, remark in notes if count]
-    return "; ".join(filter(None, (", ".join(sums), rules_remark(request.trees.rules), *remarks)))
+    return "; ".join(filter(None, (", ".join(sums), rules_remark(request.trees.search), *remarks)))
 
 
 def rules_remark(search: RuleSearch | None) -> str:

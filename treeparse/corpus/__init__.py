@@ -18,10 +18,10 @@ memory.
 from treeparse.corpus.corpus_parsing import parse_corpus, parse_parts
 from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.documents import parse_documents
-from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.processes import parse_with_jobs
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts
 from treeparse.corpus.writers.writer import FileWriter, Writer, WriterOptions
+from treeparse.model import TreeRequest
 
 __all__ = [
     "CorpusObserver",

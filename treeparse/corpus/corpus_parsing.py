@@ -6,12 +6,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Generic, TypeVar
 
 from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
-from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_length
 from treeparse.corpus.sentences import (
     OrderedSentence,
@@ -29,7 +28,6 @@ from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.model.inference.any_parser import parse_ahead
 from treeparse.model.inference.given import UnfitSentenceError
-from treeparse.sentence import Sentence
 
 CHUNK = 4000  # sentences: enough for a good number of batches, which threads share
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
@@ -151,11 +149,11 @@ class ChunkParser:
         fault, reported = None, set[int]()
         while True:
             items = _sentences(chunk)
-            words = [_visible_words(item.sentence.words, self.request.trees) for item in items]
             try:
                 progress = _progress(items, reported, advance)
-                ordinals = [item.ordinal for item in items]
-                return chunk, self.request.trees.find(self.model, words, ordinals, progress) if words else (), fault
+                sentences, ordinals = [item.sentence.words for item in items], [item.ordinal for item in items]
+                lists = self.model.find_trees(sentences, self.request.trees, ordinals, progress=progress)
+                return chunk, lists, fault
             except UnfitSentenceError as error:
                 unfit = items[error.index]
                 index = next(index for index, item in enumerate(chunk) if item is unfit)
@@ -265,9 +263,3 @@ class CorpusWork:
         if is_empty and request.shard is None and not request.has_folder:
             limit = f" of at most {request.max_words:,} words" if self.summary.long_sentences else ""
             raise TreeparseError(f"no valid sentence{limit} is left in {', '.join(str(i.path) for i in part.inputs)}")
-
-
-def _visible_words(words: Sentence, trees: TreeRequest) -> Sentence:
-    """Return the words with the parts of the input's tree that the model may see."""
-    heads, labels = (words.heads, words.labels) if trees.keep_heads else (None, None)
-    return replace(words, heads=heads, labels=labels, allowed=words.allowed if trees.within else None)

@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 
 from treeparse.corpus.corpus_parsing import CHUNK, CHUNK_WORDS, ChunkParser
-from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.request import CorpusRequest
 from treeparse.corpus.sentences import RawItem, RawItemOrEnd, chunks_of
 from treeparse.data.conllu import RawSentence
 from treeparse.data.parses import NBestList
 from treeparse.data.text.tokenizers import Tokenizer
 from treeparse.errors import DataError
-from treeparse.model import Ensemble, Parser
+from treeparse.model import Ensemble, Parser, TreeRequest
 
 SOURCE = "<documents>"  # in messages
 

@@ -100,8 +100,8 @@ def _parsed(
                 "are complete."
             ) from error
         work.observer.advance(parsed.summary.sentences, parsed.summary.words, sum(item.length for item in raw_items))
-        if tally is not None and work.request.trees.rules is not None:
-            work.request.trees.rules.tally.add(tally)
+        if tally is not None and (search := work.request.trees.search) is not None:
+            search.tally.add(tally)
         yield parsed
 
 
@@ -148,7 +148,7 @@ def _parse(items: list[RawItemOrEnd]) -> WorkerResult:
     _check_running()
     try:
         parser, writer = _worker()
-        parsed, rules = parser.parse(items, _check_running), parser.request.trees.rules
+        parsed, rules = parser.parse(items, _check_running), parser.request.trees.search
     except DataError:
         raise
     except TreeparseError as error:  # of a class that pickle may not know how to make

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from treeparse.corpus.output_checks import check_outputs
-from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.readers import READERS
 from treeparse.corpus.readers.reader import Reader, ReaderOptions
 from treeparse.corpus.writers import make_writer
@@ -17,6 +16,7 @@ from treeparse.data.nbest.list_files import format_of
 from treeparse.data.shards import Shard
 from treeparse.data.text.tokenizers import Tokenizer, tokenizer_named
 from treeparse.errors import TreeparseError
+from treeparse.model import TreeRequest
 from treeparse.names import CorpusFormat
 
 INPUT_SUFFIXES = (".conllu", ".txt", ".tok", ".jsonl", ".parquet")  # the suffix of the output replaces these
@@ -115,9 +115,9 @@ class CorpusRequest:
             return self.output_format
         name = self.output_format or ("conllu" if self.has_folder else format_of_output(self.output))
         trees = self.trees
-        is_list, has_sets = trees.method != "parse", trees.head_threshold is not None
+        has_sets = trees.head_threshold is not None
         options = {"tags": self.tags, "probabilities": trees.probabilities, "drop_empty": self.drop_empty}
-        return make_writer(name, WriterOptions(lists=is_list, head_sets=has_sets, **options))
+        return make_writer(name, WriterOptions(lists=trees.is_list, head_sets=has_sets, **options))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from treeparse.data.parses import Parse
 from treeparse.model.ensemble import Ensemble, Teacher
+from treeparse.model.inference.tree_request import TreeRequest
 from treeparse.model.parser import Parser
 from treeparse.model.parser_config import ParserConfig, ScorerConfig
 from treeparse.model.scorers.scorer import EncoderScorer, PartScores, ScorerOutput
@@ -16,4 +17,5 @@ __all__ = [
     "ScorerConfig",
     "ScorerOutput",
     "Teacher",
+    "TreeRequest",
 ]

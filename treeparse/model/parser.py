@@ -27,7 +27,7 @@ from treeparse.model.folder import (
     write_model,
 )
 from treeparse.model.inference.any_parser import AnyParser
-from treeparse.model.inference.lists import ChosenTree
+from treeparse.model.inference.lists import chosen_trees
 from treeparse.model.parser_config import ParserConfig
 from treeparse.model.scorers.scorer import PartScores, Scorer, ScorerOutput
 from treeparse.model.settings import plain_settings, read_settings
@@ -298,7 +298,7 @@ class Parser(nn.Module, AnyParser):
         return self._parses(p, tagging, sentences), float(loss)
 
     def _parses(self, p: LabeledCRF, tagging: Tagging, sentences: Sequence[Sentence]) -> list[Parse]:
-        parses = ChosenTree(self.default_decoder)(p).parses(sentences, self.label_names)
+        parses = chosen_trees(p, self.default_decoder).parses(sentences, self.label_names)
         return [parse for [parse] in tagging.add_to(parses)]
 
 

@@ -13,15 +13,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from treeparse.batch import moved
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.errors import TreeparseError
-from treeparse.model.inference.lists import GivenTrees
+from treeparse.model.inference.given import known_heads
+from treeparse.model.inference.lists import check_own_trees, own_trees
 from treeparse.model.inference.parsing import evaluating
 from treeparse.model.parser import Parser
 from treeparse.model.parser_config import TEMPERATURES
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.labels import label_sums
+from treeparse.trees.parts import arcs_of
 
 WIDEST = math.log(16)  # the search goes up to this far from the log of the parser's temperature
 PRECISION = 2e-3  # of the log of the temperature
@@ -150,13 +153,14 @@ class _GoldBatch(NamedTuple):
 
 @torch.inference_mode()
 def _gold_batches(parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> list[_GoldBatch]:
-    trees = GivenTrees.of(sentences, parser.label_names)
+    check_own_trees(sentences)
     batches: list[_GoldBatch] = []
     with evaluating(parser.networks):
         for indices in BucketBatchSampler([*map(parser.length, sentences)], max_words=batch_words):
-            batch = parser.collate([sentences[index] for index in indices], indices)
-            p = parser.distribution(batch, keep=trees.arcs(indices, parser.device))
-            gold = trees(p, indices)
+            chosen = [sentences[index] for index in indices]
+            keep = arcs_of(moved(known_heads(chosen), parser.device))
+            p = parser.distribution(parser.collate(chosen, indices), keep=keep)
+            gold = own_trees(p, chosen, parser.label_names)
             possible = gold.log_probs[0] > -torch.inf
             batches.append(_GoldBatch(p, gold.heads[0], gold.labels[0], possible))
     return batches

@@ -138,7 +138,7 @@ def listed(
     """
     for start in range(0, len(indices), CHUNK):
         chunk = indices[start : start + CHUNK]
-        words = [replace(sentences[index].words, heads=None, labels=None, allowed=None) for index in chunk]
+        words = [sentences[index].words for index in chunk]
 
         def report(finished: Sequence[int], start: int = start) -> None:
             if progress is not None:

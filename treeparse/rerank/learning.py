@@ -89,7 +89,7 @@ def example(model: LogLinear, gold: Sentence, nbest: NBestList) -> Example:
         raise TreeparseError(f"The list of sentence {nbest.sent_id} is not of its gold sentence: {problem}; {REMEDY}.")
     words, different = nbest.sentence.words, tuple(nbest.parses[index] for index in first_indices(nbest))
     if not {*(words.upos or ())} - {EMPTY}:
-        words = replace(gold, heads=None, labels=None, allowed=None)
+        words = gold.without_tree()
     nbest = NBestList(replace(nbest.sentence, words=words), different)
     log_probs = torch.tensor([parse.log_prob for parse in different])
     return Example(model.prepare(nbest), log_probs, torch.tensor(right_words(gold, nbest)), len(gold))

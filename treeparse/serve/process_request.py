@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.writers import TEXT_WRITERS
 from treeparse.errors import did_you_mean
+from treeparse.model import TreeRequest
 
 RETRY_AFTER = 2  # seconds after which a refused client should retry
 FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: present, or "none"; their values are options of UDPipe

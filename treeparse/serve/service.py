@@ -7,13 +7,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.sentences import check_sentence
 from treeparse.corpus.writers import TEXT_WRITERS
 from treeparse.corpus.writers.writer import WriterOptions
@@ -21,7 +20,7 @@ from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, read_conllu
 from treeparse.data.files import InMemory
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import DataError, TreeparseError
-from treeparse.model import Ensemble, Parser
+from treeparse.model import Ensemble, Parser, TreeRequest
 from treeparse.sentence import Sentence
 from treeparse.serve.process_request import Limits, ProcessRequest, RequestError, read_request
 from treeparse.version import installed_version
@@ -166,7 +165,7 @@ class Service:
         """Parse a sentence with every model, so that no client waits for compiled kernels; then parse requests."""
         for model in self.models.values():
             for trees in WARM_UP:
-                trees.find(model, [FIRST], [0])
+                model.find_trees([FIRST], trees)
         self._parsing = asyncio.create_task(self._parse_jobs())
 
     async def stop(self) -> None:
@@ -257,9 +256,9 @@ class Service:
     def _find(self, jobs: Sequence[Job]) -> list[list[list[Parse]]]:
         """Return the trees of each job's sentences."""
         request, started = jobs[0].request, time.perf_counter()
-        words = [replace(s.words, heads=None, labels=None, allowed=None) for job in jobs for s in job.sentences]
+        words = [sentence.words for job in jobs for sentence in job.sentences]
         ordinals = [ordinal for job in jobs for ordinal in range(len(job.sentences))]
-        lists = iter(request.trees.find(self.models[request.model], words, ordinals))
+        lists = iter(self.models[request.model].find_trees(words, request.trees, ordinals))
         self.metrics.sentences.labels(request.model).inc(len(words))
         self.metrics.words.labels(request.model).inc(sum(map(len, words)))
         self.metrics.parsing_seconds.labels(request.model).inc(time.perf_counter() - started)
@@ -269,8 +268,8 @@ class Service:
 def _answer(job: Job) -> bytes:
     """Return the body of an answer: the model's name, the software and the text of the trees, as UDPipe does."""
     request, trees = job.request, job.request.trees
-    has_lists = trees.method != "parse"
-    options = WriterOptions(lists=has_lists, tags=request.tags and not has_lists, probabilities=trees.probabilities)
+    tags = request.tags and not trees.is_list
+    options = WriterOptions(lists=trees.is_list, tags=tags, probabilities=trees.probabilities)
     lists = (NBestList(s, tuple(own)) for s, own in zip(job.sentences, job.lists.result(), strict=True))
     text = "".join(TEXT_WRITERS[request.output](options).texts(lists))
     software = [f"treeparse {installed_version()}"]

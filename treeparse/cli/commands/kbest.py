@@ -4,7 +4,7 @@ import argparse
 
 from treeparse.cli import corpora
 from treeparse.cli.models import SEVERAL
-from treeparse.corpus.parsed_trees import TreeRequest
+from treeparse.model.inference.tree_request import TreeRequest
 
 EPILOG = f"""examples:
   treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu

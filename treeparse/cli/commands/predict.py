@@ -7,11 +7,11 @@ from dataclasses import replace
 from treeparse.cli import corpora
 from treeparse.cli.common import add_decoder_argument, real
 from treeparse.cli.models import EXPECTED_TREE, SEVERAL
-from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.metrics import conformal_threshold
 from treeparse.model import Ensemble, Parser
+from treeparse.model.inference.tree_request import TreeRequest
 
 EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from treeparse.cli import corpora
 from treeparse.cli.common import positive, tsv_line
 from treeparse.cli.models import SEVERAL
-from treeparse.corpus.parsed_trees import TreeRequest
 from treeparse.corpus.request import is_folder
 from treeparse.corpus.writers.writer import Writer
 from treeparse.data.annotations import figure, with_comments
@@ -14,6 +13,7 @@ from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import TreeparseError
+from treeparse.model.inference.tree_request import TreeRequest
 
 VALUES = {  # the attribute of a Parse for each choice of --by
     "entropy": "entropy",

@@ -107,7 +107,7 @@ def _modelled_sections(args: argparse.Namespace, most: int) -> Sections:
     read = read_text if args.format == "text" else read_conllu
     sentences = chain.from_iterable(map(read, expand_paths([args.input])))
     chosen, has_more = choose(sentences, lambda sentence: sentence.sent_id, args.sentence, most)
-    words = [replace(sentence.words, heads=None, labels=None) for sentence in chosen]
+    words = [sentence.words for sentence in chosen]
     with parsing_bar(words, hidden=args.quiet) as progress:
         parses = parser.parse(words, progress=progress)
     return [
@@ -129,7 +129,7 @@ def _modelled(parser: Parser, words: Sentence, parse: Parse, args: argparse.Name
     if args.heat_map:
         caption = "probability of every arc: a row a head, a column a dependent; the arcs of the parse are framed"
         with torch.inference_mode():
-            p = parser.distribution(parser.collate([replace(words, heads=None, labels=None)]))
+            p = parser.distribution(parser.collate([words.without_tree()]))
             marginals = p.arc_marginals()[0].tolist()
         figures.append(Figure(draw_marginals(words.forms, marginals, parse.heads), caption))
     return figures

@@ -6,7 +6,7 @@ import math
 from treeparse.cli import corpora
 from treeparse.cli.common import real, seed
 from treeparse.cli.models import SEVERAL
-from treeparse.corpus.parsed_trees import TreeRequest
+from treeparse.model.inference.tree_request import TreeRequest
 
 EPILOG = f"""examples:
   treeparse sample runs/english/model test.conllu -k 10 -o samples.conllu

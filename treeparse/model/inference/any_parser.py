@@ -16,12 +16,8 @@ from treeparse.data.mapping import Parsed, Progress, Words, as_sentences, check_
 from treeparse.data.parses import Parse
 from treeparse.data.prefetch import map_ahead
 from treeparse.errors import TreeparseError
-from treeparse.model.inference.given import Given
-from treeparse.model.inference.lists import BestLists, GivenTrees
-from treeparse.model.inference.parsing import Model, ParseOptions, Request, lists_of, parse_request
-from treeparse.model.inference.sampling import SampledLists
-from treeparse.names import Decoder, DecoderName, decoder_named
-from treeparse.rules import Rules, RuleSearch, as_search
+from treeparse.model.inference.parsing import Model, find_trees
+from treeparse.model.inference.tree_request import ParseOptions, SampleOptions, TreeOptions, TreeRequest
 from treeparse.sentence import Sentence
 
 S = TypeVar("S")
@@ -30,11 +26,6 @@ T = TypeVar("T")
 
 class AnyParser(Model):
     """Parses sentences by the distributions of labelled trees that a subclass gives them."""
-
-    @property
-    def default_decoder(self) -> Decoder:
-        """The decoder that is used if none is named: that of the first parser's config."""
-        return self.networks[0].config.decoder
 
     def known_words(self) -> Vocabulary | None:
         """The words of the training data, in lower case, with their counts, of the first model that stores them."""
@@ -58,19 +49,29 @@ class AnyParser(Model):
                 "for tags, such as --model.tags.upos 1, or do without tags."
             )
 
-    def parse(
+    def find_trees(
         self,
         sentences: Iterable[Words],
+        request: TreeRequest,
+        ordinals: int | Sequence[int] = 0,
         *,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
-        keep_heads: bool = False,
-        within: bool = False,
-        rules: Rules | RuleSearch | None = None,
-        probabilities: bool = False,
-        head_threshold: float | None = None,
-        gradient: bool = False,
         progress: Progress | None = None,
+    ) -> list[list[Parse]]:
+        """Return the list of trees of each sentence, in order, that a request asks for.
+
+        ``parse``, ``kbest``, ``sample`` and ``score_trees`` are shorter ways to write it.
+
+        Args:
+            sentences: the sentences, as for ``parse``.
+            request: which trees to find, and what to add to them.
+            ordinals: of the sentences in a longer list, or that of the first one: a sentence's samples depend on the
+                seed and on its ordinal.
+            progress: called after each batch with the indices of its sentences.
+        """
+        return find_trees(self, sentences, request, ordinals, progress=progress)
+
+    def parse(
+        self, sentences: Iterable[Words], *, progress: Progress | None = None, **options: Unpack[ParseOptions]
     ) -> list[Parse]:
         """Return the parse of each sentence, in order: the labelled tree that the decoder chooses.
 
@@ -85,41 +86,37 @@ class AnyParser(Model):
 
         Args:
             sentences: the sentences to parse.
-            batch_words: words of a batch, about.
-            decoder: best, arcs_first, nonprojective, projective or minimum_risk; None for the config's.
-            keep_heads: keep the heads and labels that a ``Sentence`` has; -1 and ``_`` leave
-                them open. Log probabilities are conditional on the known ones.
-            within: choose each word's head among its possible ones, ``Sentence.allowed``, if it has some. Log
-                probabilities are conditional on these.
-            rules: rules that trees must satisfy (`treeparse.rules`), or a search for such trees, with its bound and its
-                counts. A sentence without such a tree within the bound gets the best tree; log probabilities are as
-                without rules. A word's UPOS is its own, or else predicted. Not for the decoder minimum_risk.
-            probabilities: add the exact probabilities of arcs and labelled arcs among all trees, and the entropy.
-            head_threshold: add to each word the set of heads of at least this probability, such as
-                ``treeparse.metrics.conformal_threshold`` finds; None for no sets.
-            gradient: add the exact ``expected_gradient`` of each sentence.
             progress: called after each batch with the indices of its sentences, for example to move a progress bar.
+            **options:
+                - ``batch_words``: words of a batch, about; 5000 by default.
+                - ``decoder``: best, arcs_first, nonprojective, projective or minimum_risk; None for the config's.
+                - ``keep_heads``: keep the heads and labels that a ``Sentence`` has; -1 and ``_`` leave them open. Log
+                  probabilities are conditional on the known ones.
+                - ``within``: choose each word's head among its possible ones, ``Sentence.allowed``, if it has some. Log
+                  probabilities are conditional on these.
+                - ``rules``: rules that trees must satisfy (`treeparse.rules`), or a search for such trees, with its
+                  bound and its counts. A sentence without such a tree within the bound gets the best tree; log
+                  probabilities are as without rules. A word's UPOS is its own, or else predicted. Not for the decoder
+                  minimum_risk.
+                - ``probabilities``: add the exact probabilities of arcs and labelled arcs among all trees, and the
+                  entropy.
+                - ``head_threshold``: add to each word the set of heads of at least this probability, such as
+                  ``treeparse.metrics.conformal_threshold`` finds; None for no sets.
+                - ``gradient``: add the exact ``expected_gradient`` of each sentence.
 
         Raises:
             UnfitSentenceError: no tree agrees with what is known of a sentence, or it is too long for this machine.
             TreeparseError: a sentence is a string or has no words, or lacks tags that the model reads.
         """
-        request = parse_request(
-            default=self.default_decoder,
-            batch_words=batch_words,
-            decoder=decoder,
-            keep_heads=keep_heads,
-            within=within,
-            rules=rules,
-            probabilities=probabilities,
-            head_threshold=head_threshold,
-            gradient=gradient,
-            progress=progress,
-        )
-        return [parse for [parse] in lists_of(self, sentences, request)]
+        return [parse for [parse] in find_trees(self, sentences, TreeRequest(**options), progress=progress)]
 
     def stream(
-        self, sentences: Iterable[Words], *, ahead: int = 4000, **options: Unpack[ParseOptions]
+        self,
+        sentences: Iterable[Words],
+        *,
+        ahead: int = 4000,
+        progress: Progress | None = None,
+        **options: Unpack[ParseOptions],
     ) -> Iterator[Parse]:
         """Yield the parse of each sentence, in order, in memory that does not grow with their number.
 
@@ -129,19 +126,19 @@ class AnyParser(Model):
         thread parses them meanwhile, and ends with the iterator. An error in reading or parsing is raised after the
         parses of the earlier sentences, up to the last multiple of ``ahead``.
         """
-        request = parse_request(default=self.default_decoder, **options)
+        request = TreeRequest(**options)
         if ahead < 1:
             raise TreeparseError(f"ahead must be 1 or more, not {ahead}.")
         check_several(sentences)
 
         def parse(index_and_chunk: tuple[int, list[Words]], check: Callable[[], None]) -> list[Parse]:
-            def progress(indices: Sequence[int]) -> None:
+            def report(indices: Sequence[int]) -> None:
                 check()
-                if request.progress is not None:
-                    request.progress(indices)
+                if progress is not None:
+                    progress(indices)
 
             index, chunk = index_and_chunk
-            return [parses[0] for parses in lists_of(self, chunk, replace(request, progress=progress), index)]
+            return [parse for [parse] in find_trees(self, chunk, request, first=index, progress=report)]
 
         def parses() -> Iterator[Parse]:
             unread = iter(each_sentence(sentences))
@@ -153,7 +150,12 @@ class AnyParser(Model):
         return parses()
 
     def annotate(
-        self, sentences: Iterable[Parsed], *, ahead: int = 4000, **options: Unpack[ParseOptions]
+        self,
+        sentences: Iterable[Parsed],
+        *,
+        ahead: int = 4000,
+        progress: Progress | None = None,
+        **options: Unpack[ParseOptions],
     ) -> Iterator[Parsed]:
         """Yield the sentences themselves, in order, each with its parse; everything besides the tree is unchanged.
 
@@ -175,78 +177,52 @@ class AnyParser(Model):
                 waiting.append((item, len(own)))
                 yield from own
 
-        return _filled(waiting, self.stream(read(), ahead=ahead, **options))
+        return _filled(waiting, self.stream(read(), ahead=ahead, progress=progress, **options))
 
     def kbest(
-        self,
-        sentences: Iterable[Words],
-        k: int,
-        *,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
-        keep_heads: bool = False,
-        within: bool = False,
-        rules: Rules | RuleSearch | None = None,
-        probabilities: bool = False,
-        progress: Progress | None = None,
+        self, sentences: Iterable[Words], k: int, *, progress: Progress | None = None, **options: Unpack[TreeOptions]
     ) -> list[list[Parse]]:
         """Return the k best labelled trees of each sentence, best first, exact and distinct; fewer if fewer exist.
 
         Trees that differ in one label count as different. The decoder chooses among all trees (nonprojective) or among
         those without crossing arcs (projective). With rules, the list has the k best trees that satisfy them.
-        Probabilities of arcs are among all trees, not among the list. The rest is as in ``parse``.
+        Probabilities of arcs are among all trees, not among the list. The rest is as in ``parse``, and so are the
+        options ``batch_words``, ``decoder``, ``keep_heads``, ``within``, ``rules`` and ``probabilities``.
         """
-        finder, given = BestLists(k, self._decoder(decoder)), Given(keep_heads, within)
-        request = Request(finder, batch_words, given, as_search(rules), probabilities, progress=progress)
-        return lists_of(self, sentences, request)
+        return find_trees(self, sentences, TreeRequest("kbest", k, **options), progress=progress)
 
     def sample(
         self,
         sentences: Iterable[Words],
         k: int,
         *,
-        replacement: bool = True,
-        seed: int = 0,
         first: int | Sequence[int] = 0,
-        temperature: float = 1.0,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
-        keep_heads: bool = False,
-        within: bool = False,
-        rules: Rules | RuleSearch | None = None,
-        probabilities: bool = False,
         progress: Progress | None = None,
+        **options: Unpack[SampleOptions],
     ) -> list[list[Parse]]:
         """Draw k labelled trees of each sentence, with probabilities exactly proportional to exp(score / temperature).
 
         Lists are in the order of the draws; a shorter list by the same seed is the start of a longer one. The decoder
         projective draws from the trees without crossing arcs, any other from all. A ``log_prob`` is the log probability
-        of the draw, from these trees at this temperature; a ``score`` is the model's own. The rest is as in
-        ``parse``.
+        of the draw, from these trees at this temperature; a ``score`` is the model's own. Probabilities are those of
+        the model's own distribution of all trees, whatever the temperature and the decoder. With rules, trees that
+        break one are drawn again, up to the bound's number a sentence, so that the others are exact samples of the
+        trees that satisfy the rules. The rest is as in ``parse``.
 
         Args:
             sentences: the sentences to draw trees for.
             k: trees of a sentence.
-            replacement: whether a tree can be drawn again. If not, trees are different, labels included, and fewer if
-                fewer exist.
-            seed: 0 or more. The trees of sentence ``i`` depend only on ``(seed, first + i)`` and its scores; the last
-                bits of scores in single precision depend on the batch. Without replacement, a GPU draws other trees.
             first: index of the first sentence in a longer list, 0 or more; or the indices of all.
-            temperature: from 1e-6 up; 1 draws from the model's distribution, lower ones favour better trees.
-            batch_words: as in ``parse``.
-            decoder: as above; None for the config's.
-            keep_heads: as in ``parse``.
-            within: as in ``parse``.
-            rules: as in ``parse``. Trees that break a rule are drawn again, up to the bound's number a sentence, so
-                that the others are exact samples of the trees that satisfy the rules.
-            probabilities: add the probabilities of arcs and labelled arcs, and the entropy, of the model's own
-                distribution of all trees, whatever the temperature and the decoder.
             progress: as in ``parse``.
+            **options: those of ``kbest``, and
+                - ``replacement``: whether a tree can be drawn again (default). If not, trees are different, labels
+                  included, and fewer if fewer exist.
+                - ``seed``: 0 or more. The trees of sentence ``i`` depend only on ``(seed, first + i)`` and its scores;
+                  the last bits of scores in single precision depend on the batch. Without replacement, a GPU draws
+                  other trees.
+                - ``temperature``: from 1e-6 up; 1 draws from the model's distribution, lower ones favour better trees.
         """
-        finder = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
-        given = Given(keep_heads, within)
-        request = Request(finder, batch_words, given, as_search(rules), probabilities, progress=progress)
-        return lists_of(self, sentences, request)
+        return find_trees(self, sentences, TreeRequest("sample", k, **options), first, progress=progress)
 
     def score_trees(
         self, sentences: Iterable[Words], *, batch_words: int = 5000, progress: Progress | None = None
@@ -259,15 +235,11 @@ class AnyParser(Model):
         Raises:
             TreeparseError: a sentence has no heads and labels, or its heads form no tree.
         """
-        given = as_sentences(sentences)
-        trees = GivenTrees.of(given, self.label_names)
-        lists = lists_of(self, given, Request(trees, batch_words, probabilities=True, progress=progress))
+        converted = as_sentences(sentences)
+        request = TreeRequest("score", batch_words=batch_words, probabilities=True)
+        lists = find_trees(self, converted, request, progress=progress)
         # The model does not have all labels of the sentences.
-        return [replace(parse, labels=each.labels or ()) for each, [parse] in zip(given, lists, strict=True)]
-
-    def _decoder(self, name: DecoderName | None) -> Decoder:
-        """Return the decoder of a name, or the default one."""
-        return self.default_decoder if name is None else decoder_named(name)
+        return [replace(parse, labels=each.labels or ()) for each, [parse] in zip(converted, lists, strict=True)]
 
 
 def parse_ahead(

@@ -1,7 +1,7 @@
 """Condition distributions on the heads, labels and possible heads that sentences have."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -58,10 +58,6 @@ class Given:
                 problem = f"word {word} has the head {head} and the label {label!r}, but root is for arcs from the root"
                 raise UnfitSentenceError(f"{problem}, and for no others", index)
 
-    def without_trees(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences without their trees, because the scorer must not see these."""
-        return [replace(sentence, heads=None, labels=None, allowed=None) for sentence in sentences]
-
     def arcs(self, sentences: Sequence[Sentence], names: Sequence[str], device: torch.device) -> Tensor:
         """Return the arcs ``(B, n+1, n+1)`` bool that such trees may have."""
         heads, _, mask = (moved(part, device) for part in self._known(sentences, names))
@@ -79,17 +75,26 @@ class Given:
 
     def _known(self, sentences: Sequence[Sentence], names: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         """Known heads and labels ``(B, n+1)``, and possible arcs ``(B, n+1, n+1)``."""
-        ids = {name: index for index, name in enumerate(names)}
-        heads = padded([[-1, *(each.heads or [-1] * len(each))] for each in sentences], -1)
-        given = ([-1, *(ids.get(label, -1) for label in each.labels or [EMPTY] * len(each))] for each in sentences)
-        labels = padded([*given], -1)
+        heads, labels = known_heads(sentences), known_labels(sentences, names)
         nodes = heads.shape[1]
         mask = allowed_arcs(sentences) if self.within else torch.ones(len(sentences), nodes, nodes, dtype=torch.bool)
         if self.heads and _has_root_rule(names):  # a known label says whether the arc is from the root
-            known, is_root = labels >= 0, labels == ids[ROOT_LABEL]
+            known, is_root = labels >= 0, labels == names.index(ROOT_LABEL)
             mask[:, 0] &= ~known | is_root
             mask[:, 1:] &= ~(known & is_root).unsqueeze(1)
         return heads, labels, mask
+
+
+def known_heads(sentences: Sequence[Sentence]) -> Tensor:
+    """Return the heads ``(B, n+1)`` of the sentences; unknown ones are -1."""
+    return padded([[-1, *(each.heads or [-1] * len(each))] for each in sentences], -1)
+
+
+def known_labels(sentences: Sequence[Sentence], names: Sequence[str]) -> Tensor:
+    """Return the ids ``(B, n+1)`` of the sentences' labels; -1 where they are unknown or none of the ``names``."""
+    ids = {name: index for index, name in enumerate(names)}
+    rows = (sentence.labels or [EMPTY] * len(sentence) for sentence in sentences)
+    return padded([[-1, *(ids.get(label, -1) for label in labels)] for labels in rows], -1)
 
 
 def _has_root_rule(names: Sequence[str]) -> bool:

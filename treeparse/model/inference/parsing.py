@@ -1,33 +1,45 @@
 """Parse sentences in batches, with the distributions of a parser or of an ensemble.
 
-A `Request` says which trees to find; `lists_of` finds them.
+A `TreeRequest` says which trees to find; `find_trees` finds them.
 """
 
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from treeparse import terminal
+from treeparse.batch import moved
 from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import CHECKED, RawTextCheck
 from treeparse.errors import NoTreeError, TreeparseError
-from treeparse.model.inference.given import Given, UnfitSentenceError
-from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists, as_crf
+from treeparse.model.inference.given import UnfitSentenceError, known_heads
+from treeparse.model.inference.lists import (
+    TreeLists,
+    as_crf,
+    best_trees,
+    check_own_trees,
+    chosen_trees,
+    mended_trees,
+    own_trees,
+)
 from treeparse.model.inference.probabilities import with_expected_gradients, with_head_sets, with_probabilities
 from treeparse.model.inference.ruled import RuledBatch
+from treeparse.model.inference.sampling import sampled_trees
+from treeparse.model.inference.tree_request import TreeRequest
 from treeparse.model.tagging import Tagging, TagNames
-from treeparse.names import DecoderName, decoder_named
-from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
+from treeparse.names import Decoder
+from treeparse.rules import RuleTally
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledDistribution, Mixture
+from treeparse.trees.parts import arcs_of
 from treeparse.trees.tree_kinds import part_kinds
 
 ARC_BYTES = 60  # at least, for the scores of an arc and what parsing makes of them
@@ -37,68 +49,6 @@ LABEL_SCORES = 2**22  # label scores of a batch of lists in memory at once
 CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 ON_DEVICE = 2  # batches in work at once on a GPU
 CPU_WORDS = 4000  # words of a batch on a CPU: larger ones gain little and leave threads without work at the end
-
-
-@dataclass(frozen=True)
-class Request:
-    """Which trees to find for each sentence, and what to add to them.
-
-    Attributes:
-        finder: finds the list of a sentence's trees.
-        batch_words: words of a batch, about; fewer if lists are long.
-        given: what trees must have in common with their sentences.
-        rules: the search for trees that satisfy rules; None without rules.
-        probabilities: whether to add the probabilities of arcs and the entropy.
-        head_threshold: the least probability of a head in a word's set of heads; None for no sets.
-        gradient: whether to add the expected squared length of the gradient.
-        progress: called after each batch with the indices of its sentences.
-    """
-
-    finder: ListFinder
-    batch_words: int
-    given: Given = field(default_factory=Given)
-    rules: RuleSearch | None = None
-    probabilities: bool = False
-    head_threshold: float | None = None
-    gradient: bool = False
-    progress: Progress | None = None
-
-    def __post_init__(self) -> None:
-        if self.batch_words < 1:
-            raise TreeparseError(f"batch_words must be 1 or more, got {self.batch_words}.")
-
-
-class ParseOptions(TypedDict, total=False):
-    """The options of ``Parser.parse``, which explains them."""
-
-    batch_words: int
-    decoder: DecoderName | None
-    keep_heads: bool
-    within: bool
-    rules: Rules | RuleSearch | None
-    probabilities: bool
-    head_threshold: float | None
-    gradient: bool
-    progress: Progress | None
-
-
-def parse_request(
-    *,
-    default: DecoderName,
-    batch_words: int = 5000,
-    decoder: DecoderName | None = None,
-    keep_heads: bool = False,
-    within: bool = False,
-    rules: Rules | RuleSearch | None = None,
-    probabilities: bool = False,
-    head_threshold: float | None = None,
-    gradient: bool = False,
-    progress: Progress | None = None,
-) -> Request:
-    """Return the request of ``Parser.parse``; without a ``decoder`` it has the ``default`` one."""
-    tree = ChosenTree(decoder_named(default if decoder is None else decoder))
-    given = Given(keep_heads, within)
-    return Request(tree, batch_words, given, as_search(rules), probabilities, head_threshold, gradient, progress)
 
 
 class Model(Protocol):
@@ -126,6 +76,11 @@ class Model(Protocol):
         ...
 
     @property
+    def default_decoder(self) -> Decoder:
+        """The decoder that is used if none is named: that of the first parser's config."""
+        return self.networks[0].config.decoder
+
+    @property
     def device(self) -> torch.device:
         """The device on which sentences are scored."""
         ...
@@ -148,7 +103,15 @@ class Model(Protocol):
         ...
 
 
-def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: int = 0) -> list[list[Parse]]:
+def find_trees(
+    model: Model,
+    sentences: Iterable[Words],
+    request: TreeRequest,
+    ordinals: int | Sequence[int] = 0,
+    *,
+    first: int = 0,
+    progress: Progress | None = None,
+) -> list[list[Parse]]:
     """Return the list of trees of each sentence, in order.
 
     Call this directly from a public method: warnings use ``stacklevel=3``.
@@ -157,25 +120,28 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         model: the parser or ensemble whose distributions are used.
         sentences: as for `as_sentences`.
         request: which trees to find, and what to add to them.
-        first: the index of the first sentence in a longer list; errors name sentences by it.
+        ordinals: of the sentences in a longer list, or that of the first one; with the seed they determine samples.
+        first: the index of the first sentence in messages.
+        progress: called after each batch with the indices of its sentences.
 
     Raises:
         UnfitSentenceError: no tree agrees with the heads, labels and possible heads of a sentence, or its scores do
             not fit into the memory of this machine.
-        TreeparseError: as `as_sentences`, the model, the finder and the rules do.
+        TreeparseError: as `as_sentences`, the model, the request and the rules do.
     """
     check_several(sentences)
     inputs = list(each_sentence(sentences))
     converted = as_sentences(inputs, first)
-    finder, known, rules, names = request.finder, request.given, request.rules, model.label_names
-    finder.check_for(len(converted))
+    request = request.with_decoder(model.default_decoder)
+    seeded, search = _as_ordinals(ordinals, len(converted)), request.search
+    if request.method == "score":
+        check_own_trees(converted)
     for index, sentence in enumerate(converted, first):
-        known.check(sentence, names, index)
+        request.conditions.check(sentence, model.label_names, index)
     _check_lengths(model, converted, first)
-    prunes = any(network.config.prune_below for network in model.networks)
-    if rules is not None:
-        rules.rules.check_labels(names)
-        finder, rules = finder.under(rules.rules), replace(rules, tally=RuleTally())
+    if search is not None:
+        search.rules.check_labels(model.label_names)
+        request = replace(request, rules=replace(search, tally=RuleTally()))
     split_by_user = (
         own.forms
         for own, words in zip(converted[:CHECKED], inputs, strict=False)
@@ -184,34 +150,82 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
     if doubt := model.raw_text.check(split_by_user):
         warnings.warn(terminal.message(f"{doubt[0].upper()}{doubt[1:]}"), stacklevel=3)
 
-    @torch.inference_mode()
     def batch_lists(indices: list[int], chosen: list[Sentence]) -> list[list[Parse]]:
-        scored = known.without_trees(chosen) if known else chosen
-        keep = None
-        if prunes:
-            keep = known.arcs(chosen, names, model.device) if known else finder.arcs(indices, model.device)
-        p, tagging = model.distribution_and_tags(model.collate(scored, indices), keep=keep)
-        p = known.conditioned(p, chosen, names) if known else p
-        batch = None if rules is None else RuledBatch.of(rules, chosen, names, tagging.likeliest("upos"))
-        lists = _lists(finder, p, indices, batch, first if known else None)
-        parses = tagging.add_to(lists.parses(chosen, names))
-        _check_found(parses, [first + index for index in indices])
-        if request.probabilities:
-            parses = with_probabilities(p, lists, parses, [each.config.label_power for each in model.networks])
-        if request.gradient:
-            parses = with_expected_gradients(p, parses)
-        return parses if request.head_threshold is None else with_head_sets(p, request.head_threshold, parses)
+        return _batch_lists(model, request, chosen, indices, [seeded[index] for index in indices], first)
 
     def report(indices: Sequence[int]) -> None:
-        if request.progress is not None:
-            request.progress([first + index for index in indices])
+        if progress is not None:
+            progress([first + index for index in indices])
 
     with evaluating(model.networks):
-        options = {**_threads(model.device), **_limits(model, finder, request.batch_words)}
+        options = {**_threads(model.device), **_limits(model, request)}
         result = map_batches(batch_lists, converted, length=model.length, progress=report, **options)
-    if rules is not None and request.rules is not None:
-        request.rules.tally.add(rules.tally)  # once all is done, so that nothing counts twice when it is not
+    if search is not None and request.search is not None:
+        search.tally.add(request.search.tally)  # once all is done, so that nothing counts twice when it is not
     return result
+
+
+@torch.inference_mode()
+def _batch_lists(
+    model: Model,
+    request: TreeRequest,
+    sentences: Sequence[Sentence],
+    indices: Sequence[int],
+    ordinals: Sequence[int],
+    first: int,
+) -> list[list[Parse]]:
+    """Return the lists of a batch; ``first + indices`` are those of the sentences in messages."""
+    known, names, keep = request.conditions, model.label_names, None
+    if any(network.config.prune_below for network in model.networks):
+        if request.method == "score":
+            keep = arcs_of(moved(known_heads(sentences), model.device))
+        elif known:
+            keep = known.arcs(sentences, names, model.device)
+    batch = model.collate([sentence.without_tree() for sentence in sentences], indices)
+    p, tagging = model.distribution_and_tags(batch, keep=keep)
+    p = known.conditioned(p, sentences, names) if known else p
+    search, named_by = request.search, [first + index for index in indices]
+    ruled = None if search is None else RuledBatch.of(search, sentences, names, tagging.likeliest("upos"))
+    with _naming_unfit(p, request, named_by) if known else nullcontext():
+        lists = _trees_of(p, request, sentences, names, ordinals, ruled)
+        if known and bool((lists.heads[0, :, 1] < 0).any()):
+            raise NoTreeError("No tree was found.")
+    parses = tagging.add_to(lists.parses(sentences, names))
+    _check_found(parses, named_by)
+    if request.probabilities:
+        parses = with_probabilities(p, lists, parses, [each.config.label_power for each in model.networks])
+    if request.gradient:
+        parses = with_expected_gradients(p, parses)
+    return parses if request.head_threshold is None else with_head_sets(p, request.head_threshold, parses)
+
+
+def _trees_of(
+    p: LabeledDistribution,
+    request: TreeRequest,
+    sentences: Sequence[Sentence],
+    label_names: Sequence[str],
+    ordinals: Sequence[int],
+    batch: RuledBatch | None,
+) -> TreeLists:
+    """Return the trees of a batch that a request asks for; ``batch`` has the rules, if there are any."""
+    decoder = request.named_decoder
+    if request.method == "score":  # whatever the rules
+        return own_trees(p, sentences, label_names)
+    if request.method == "sample":
+        return sampled_trees(p, request, ordinals, batch)
+    best = best_trees(p, request.k, decoder) if request.method == "kbest" else chosen_trees(p, decoder)
+    return best if batch is None else mended_trees(best, p, request.k, decoder, batch)
+
+
+def _as_ordinals(ordinals: int | Sequence[int], count: int) -> Sequence[int]:
+    """Return the ordinals of ``count`` sentences, from those of all or from the first one."""
+    if isinstance(ordinals, int):
+        ordinals = range(ordinals, ordinals + count)
+    if len(ordinals) != count:
+        raise TreeparseError(f"{count} sentences came with {len(ordinals)} indices: give one for each sentence.")
+    if min(ordinals, default=0) < 0:
+        raise TreeparseError(f"The index of a sentence must be 0 or more, got {min(ordinals)}.")
+    return ordinals
 
 
 def _check_lengths(model: Model, sentences: Sequence[Sentence], first: int) -> None:
@@ -260,31 +274,24 @@ def _check_found(parses: Sequence[Sequence[Parse]], indices: Sequence[int]) -> N
             )
 
 
-def _lists(
-    finder: ListFinder, p: LabeledDistribution, indices: Sequence[int], batch: RuledBatch | None, first: int | None
-) -> TreeLists:
-    """Return the lists of a batch.
-
-    With ``first``, the index of the first sentence, the distribution is conditioned: raise `UnfitSentenceError` for the
-    first sentence that no tree fits.
-    """
+@contextmanager
+def _naming_unfit(p: LabeledDistribution, request: TreeRequest, indices: Sequence[int]) -> Iterator[None]:
+    """Raise `UnfitSentenceError` for the first sentence of a batch without a tree instead of `NoTreeError`."""
     try:
-        lists = finder(p, indices) if batch is None else finder.ruled(as_crf(p, "Rules"), indices, batch)
-        if first is not None and bool((lists.heads[0, :, 1] < 0).any()):
-            raise NoTreeError("No tree was found.")
+        yield
     except NoTreeError as error:
-        if first is None:
-            raise
-        raise _unfit(p, [first + index for index in indices]) or error from error
-    return lists
+        raise _unfit(p, request, indices) or error from error
 
 
-def _unfit(p: LabeledDistribution, indices: Sequence[int]) -> UnfitSentenceError | None:
+def _unfit(p: LabeledDistribution, request: TreeRequest, indices: Sequence[int]) -> UnfitSentenceError | None:
     """The error for the first sentence of a batch without a tree, if there is one."""
     one = p.components[0] if isinstance(p, Mixture) else as_crf(p, "Conditions")
     for item, index in enumerate(indices):
-        heads, _ = one.of_items(torch.tensor([item], device=p.device)).mode
-        if bool((heads < 0).all()):
+        has_tree = False
+        with suppress(NoTreeError):
+            heads, _ = one.of_items(torch.tensor([item], device=p.device)).decode(request.named_decoder)
+            has_tree = bool((heads >= 0).any())
+        if not has_tree:
             return UnfitSentenceError("no tree of the model has the heads, labels and possible heads given", index)
     return None
 
@@ -300,15 +307,14 @@ def _threads(device: torch.device) -> dict[str, int]:
     return {"threads": at_once} if device.type == "cpu" else {"threads": ON_DEVICE, "torch_threads": at_once}
 
 
-def _limits(model: Model, finder: ListFinder, batch_words: int) -> dict[str, int]:
+def _limits(model: Model, request: TreeRequest) -> dict[str, int]:
     """The size of batches. The k trees of a batch, the label scores that lists need, and scores of parts must fit."""
-    if model.device.type == "cpu":
-        batch_words = min(batch_words, CPU_WORDS)
+    batch_words = min(request.batch_words, CPU_WORDS) if model.device.type == "cpu" else request.batch_words
     has_parts = any(part_kinds(network.config.trees) for network in model.networks)
-    if not finder.holds_labels:
+    if not request.is_list:
         return {"max_words": batch_words, **({"max_squared": PART_CELLS} if has_parts else {})}
     scores = LABEL_SCORES // len(model.networks)
-    words = min(batch_words, max(1, scores // finder.k))
+    words = min(batch_words, max(1, scores // request.k))
     squared = max(1, scores // len(model.label_names))
     return {"max_words": words, "max_squared": min(squared, PART_CELLS) if has_parts else squared}
 

@@ -1,0 +1,131 @@
+"""`TreeRequest`: which trees to find for every sentence, and what to add to them."""
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Literal, Self, TypedDict
+
+from treeparse.errors import TreeparseError
+from treeparse.model.inference.given import Given
+from treeparse.names import Decoder, DecoderName, decoder_named, listing_decoder_named
+from treeparse.rules import Rules, RuleSearch, as_search
+
+TreeMethod = Literal["parse", "kbest", "sample", "score"]
+LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature would show in the probabilities
+METHODS_OF_OPTIONS = {"head_threshold": ("parse",), "gradient": ("parse",), "k": ("kbest", "sample")} | dict.fromkeys(
+    ("replacement", "seed", "temperature"), ("sample",)
+)
+
+
+class TreeOptions(TypedDict, total=False):
+    """The options of `TreeRequest` that all methods have."""
+
+    batch_words: int
+    decoder: DecoderName | None
+    keep_heads: bool
+    within: bool
+    rules: Rules | RuleSearch | None
+    probabilities: bool
+
+
+class ParseOptions(TreeOptions, total=False):
+    """The options of ``Parser.parse``."""
+
+    head_threshold: float | None
+    gradient: bool
+
+
+class SampleOptions(TreeOptions, total=False):
+    """The options of ``Parser.sample``."""
+
+    replacement: bool
+    seed: int
+    temperature: float
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRequest:
+    """Which trees to find for every sentence, and what to add to them.
+
+    Attributes:
+        method: ``parse`` finds the tree that the decoder chooses, ``kbest`` the k best trees, ``sample`` draws k trees,
+            and ``score`` takes the sentence's own tree.
+        k: trees of a sentence, at most.
+        decoder: best, arcs_first, nonprojective, projective or minimum_risk; None for that of the model's config. It
+            chooses the parse; lists and samples are of projective trees, or of all.
+        batch_words: words of a batch, about.
+        probabilities: add the exact probabilities of arcs and labelled arcs among all trees, and the entropy.
+        gradient: add the exact ``expected_gradient`` of each sentence.
+        head_threshold: add to each word the set of heads of at least this probability; None for no sets.
+        keep_heads: trees agree with the heads and labels that the sentence has; -1 and ``_`` leave them open.
+        within: a word's head is one of its possible ones, ``Sentence.allowed``, if it has some.
+        rules: the search for trees that satisfy rules; None without rules.
+        replacement: whether a sample may hold a tree twice.
+        seed: of samples; with the ordinal of a sentence it determines the sentence's trees.
+        temperature: of samples, from 1e-6 up; 1 draws from the model's own distribution.
+
+    Raises:
+        TreeparseError: an option has no meaning, or the method does not have it.
+    """
+
+    method: TreeMethod = "parse"
+    k: int = 1
+    decoder: DecoderName | None = None
+    batch_words: int = 5000
+    probabilities: bool = False
+    gradient: bool = False
+    head_threshold: float | None = None
+    keep_heads: bool = False
+    within: bool = False
+    rules: RuleSearch | Rules | None = None
+    replacement: bool = True
+    seed: int = 0
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            methods = METHODS_OF_OPTIONS.get(option.name, (self.method,))
+            if self.method not in methods and getattr(self, option.name) != option.default:
+                raise TreeparseError(f"{option.name} is an option of {' and '.join(methods)}, not of {self.method}.")
+        for name, least in (("k", 1), ("batch_words", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise TreeparseError(f"{name} must be {least} or more, got {getattr(self, name)}.")
+        if not LOWEST_TEMPERATURE <= self.temperature < math.inf:
+            raise TreeparseError(
+                f"The temperature must be finite and at least {LOWEST_TEMPERATURE}, got {self.temperature}: 1 draws "
+                "from the model's distribution, and towards 0 only the best tree remains, which `predict` returns."
+            )
+        if self.decoder is not None:
+            named = listing_decoder_named if self.method == "kbest" else decoder_named
+            object.__setattr__(self, "decoder", named(self.decoder))
+        object.__setattr__(self, "rules", as_search(self.rules))
+        if self.rules is not None and self.decoder == "minimum_risk" and self.method == "parse":
+            raise TreeparseError(
+                "Rules choose the best tree that satisfies them, so that the decoder minimum_risk cannot keep "
+                "them: choose best, nonprojective or projective."
+            )
+
+    @property
+    def search(self) -> RuleSearch | None:
+        """The search for trees that satisfy the rules."""
+        return as_search(self.rules)
+
+    @property
+    def conditions(self) -> Given:
+        """What trees must have in common with their sentences."""
+        return Given(self.keep_heads, self.within)
+
+    @property
+    def named_decoder(self) -> Decoder:
+        """The decoder; best if none is named."""
+        return decoder_named(self.decoder or "best")
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the trees of a sentence are a list of k."""
+        return self.method in METHODS_OF_OPTIONS["k"]
+
+    def with_decoder(self, default: DecoderName) -> Self:
+        """Return the request with a decoder: its own, or the default one; rules may ask for the projective one."""
+        request = self if self.decoder else replace(self, decoder=default)
+        is_projective = request.search is not None and request.search.rules.trees == "projective"
+        return replace(request, decoder="projective") if is_projective else request
