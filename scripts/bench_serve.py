@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
-from treeparse.data.conllu import ConlluSentence, conllu_texts, read_conllu
+from treeparse.data.conllu import ConlluSentence, joinable_texts, read_conllu
 
 BOUNDARY = "a-line-of-no-treebank"
 QUARTERS = 4
@@ -92,7 +92,7 @@ def _run_predict(options: argparse.Namespace, sentences: Sequence[ConlluSentence
     """Words per second, words, and seconds of processor time."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "in.conllu"
-        source.write_text("".join(conllu_texts(sentences)), encoding="utf-8")
+        source.write_text("".join(joinable_texts(s.text for s in sentences)), encoding="utf-8")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [*COMMAND, "predict", options.model, source, "-o", source.with_suffix(".out"), *_common(options)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -127,7 +127,10 @@ def _common(options: argparse.Namespace) -> list[str]:
 def _clients(address: str, requests: Sequence[Sequence[ConlluSentence]], clients: int, seconds: float) -> Served:
     """Run the clients in a process of their own."""
     host, port = address.removeprefix("http://").removesuffix("/process").rsplit(":", 1)
-    asked = [(sum(len(s.words) for s in sentences), "".join(conllu_texts(sentences))) for sentences in requests]
+    asked = [
+        (sum(len(s.words) for s in sentences), "".join(joinable_texts(s.text for s in sentences)))
+        for sentences in requests
+    ]
     task = {"host": host, "port": int(port), "requests": asked, "clients": clients, "seconds": seconds}
     command = [sys.executable, __file__, *AS_CLIENTS]
     done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=True)

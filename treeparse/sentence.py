@@ -48,7 +48,7 @@ class Sentence:
 
     def without_tree(self) -> Self:
         """Return the sentence without heads, labels and possible heads."""
-        return replace(self, heads=None, labels=None, allowed=None)
+        return type(self)(self.forms, self.upos, self.xpos, self.feats)
 
 
 def unreached_words(heads: Sequence[int]) -> list[int]:

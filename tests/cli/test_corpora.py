@@ -12,10 +12,9 @@ from helpers.commands import Capture, error_of
 from helpers.parsed_files import SENTENCES, assert_same, conllu, lists_of, written
 
 from treeparse.cli.main import main
-from treeparse.data.conllu import read_conllu
+from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.outputs import atomic_write
 from treeparse.model import Parse, Parser
-from treeparse.sentence import Sentence
 
 BAD = "# sent_id = bad\n1\tno\t_\n\n"
 LENGTHS = (3, 1, 12, 2)  # of SENTENCES
@@ -265,8 +264,11 @@ def test_what_cannot_be_shared_out(model: str, source: str, capsys: Capture) -> 
 
 
 def test_memory_does_not_grow_with_the_input(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def chain(self: Parser, sentences: Sequence[Sentence], **options: object) -> list[Parse]:
-        return [Parse(s.forms, tuple(range(len(s))), ("dep",) * len(s), -1.0, 0.0) for s in sentences]
+    def chain(self: Parser, sentences: Sequence[ConlluSentence], *_: object, **options: object) -> list[list[Parse]]:
+        return [
+            [Parse(s.forms, tuple(range(len(s))), ("dep",) * len(s), -1.0, 0.0)]
+            for s in (each.words for each in sentences)
+        ]
 
     def peak(count: int) -> int:
         words = ([f"w{number}", f"v{number}"] for number in range(count))
@@ -277,7 +279,7 @@ def test_memory_does_not_grow_with_the_input(model: str, tmp_path: Path, monkeyp
         tracemalloc.stop()
         return found
 
-    monkeypatch.setattr(Parser, "parse", chain)
+    monkeypatch.setattr(Parser, "find_trees", chain)
     # The lower of two: what is loaded only once, whenever that may be, is not what grows with the input.
     peaks = [min(peak(count), peak(count)) for count in (100, 400, 2000)]
     assert peaks[2] < peaks[1] + 100_000  # 1,600 sentences take over a million bytes

@@ -19,7 +19,6 @@ from treeparse.cli.main import main
 from treeparse.data.conllu import ConlluSentence
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
-from treeparse.sentence import Sentence
 
 HEAD, DEPREL, DEPS = 6, 7, 8
 
@@ -218,20 +217,20 @@ def test_a_file_is_written_while_the_next_sentences_are_parsed(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both, parsed, on_time = Event(), list[str](), list[bool]()
-    find_trees, with_parse = Parser.find_trees, ConlluSentence.with_parse
+    find_trees, text_with_parse = Parser.find_trees, ConlluSentence.text_with_parse
 
-    def seen_parse(self: Parser, sentences: Iterable[Sentence], *arguments: Any, **options: Any) -> Any:
-        parsed.extend(form for sentence in sentences for form in sentence.forms)
+    def seen_parse(self: Parser, sentences: Iterable[ConlluSentence], *arguments: Any, **options: Any) -> Any:
+        parsed.extend(form for sentence in sentences for form in sentence.words.forms)
         if len(parsed) == 2:
             both.set()
         return find_trees(self, sentences, *arguments, **options)
 
-    def waiting(self: ConlluSentence, *arguments: Any, **options: Any) -> ConlluSentence:
+    def waiting(self: ConlluSentence, *arguments: Any, **options: Any) -> str:
         on_time.append(both.wait(30))
-        return with_parse(self, *arguments, **options)
+        return text_with_parse(self, *arguments, **options)
 
     monkeypatch.setattr(Parser, "find_trees", seen_parse)
-    monkeypatch.setattr(ConlluSentence, "with_parse", waiting)
+    monkeypatch.setattr(ConlluSentence, "text_with_parse", waiting)
     source = written(tmp_path / "in.conllu", conllu(["a"], ["b"]))
     assert predict(model, source, "-o", tmp_path / "out", "--chunk", "1") == 0
     assert parsed == ["a", "b"] and on_time == [True, True]

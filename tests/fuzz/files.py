@@ -20,7 +20,7 @@ from fuzz.mutations import Mutation, mutated, mutations
 from treeparse import terminal
 from treeparse.cli.main import main
 from treeparse.corpus.cluster import read_manifest
-from treeparse.data.conllu import ConlluSentence, conllu_texts, load_treebank, read_conllu, scan_conllu
+from treeparse.data.conllu import ConlluSentence, joinable_texts, load_treebank, read_conllu, scan_conllu
 from treeparse.data.nbest.list_files import NBestList, read_nbest, write_nbest
 from treeparse.data.text.tokenised import read_text
 from treeparse.data.validation import TreeCheck
@@ -121,7 +121,7 @@ def _sentences(path: Path) -> None:
     if not faults:
         assert with_partial is None, with_partial
         sentences = [result for result in results if isinstance(result, ConlluSentence)]
-        text = "".join(conllu_texts(sentences))
+        text = "".join(joinable_texts(s.text for s in sentences))
         assert text.encode() == path.read_bytes()
         again = path.with_suffix(".again")
         again.write_bytes(text.encode())

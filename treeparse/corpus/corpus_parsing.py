@@ -7,20 +7,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Generic, TypeVar
 
 from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_length
-from treeparse.corpus.sentences import (
-    OrderedSentence,
-    RawItemOrEnd,
-    SentenceOrEnd,
-    SentenceReader,
-    chunks_of,
-    raw_parts,
-)
-from treeparse.data.mapping import Progress
+from treeparse.corpus.sentences import RawOrEnd, SentenceOrEnd, SentenceReader, chunks_of, raw_parts
+from treeparse.data.conllu import ConlluSentence, RawSentence
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.text.rawtext import RawTextCheck
@@ -84,7 +78,7 @@ def parse_parts(
         model.check_tags()
     work, parser = CorpusWork(request, parts, observer), ChunkParser(model, request)
 
-    def parse(items: Sequence[RawItemOrEnd], check: Callable[[], None]) -> ParsedChunk[Result]:
+    def parse(items: Sequence[RawOrEnd], check: Callable[[], None]) -> ParsedChunk[Result]:
         def advance(sentences: int, words: int, size: int) -> None:
             check()
             work.observer.advance(sentences, words, size)
@@ -122,42 +116,41 @@ class ChunkParser:
 
     def __init__(self, model: Parser | Ensemble, request: CorpusRequest) -> None:
         self.model, self.request = model, request
-        self._reader, self._is_text = SentenceReader(request, model), request.reader().is_text
+        self._sentences, self._reader = SentenceReader(request, model), request.reader()
         self._check = RawTextCheck(model.known_words(), model.multiword_tokens())
 
-    def parse(self, items: Sequence[RawItemOrEnd], advance: Advance) -> ParsedChunk[Result]:
+    def parse(self, items: Sequence[RawOrEnd], advance: Advance) -> ParsedChunk[Result]:
         """Parse a chunk; ``advance`` is called after each batch."""
         parsed = ParsedChunk[Result]([], CorpusSummary())
-        chunk, fault = self._reader.read(items, parsed.summary)
-        if self._is_text:
-            parsed.doubt = self._check.check(item.sentence.words.forms for item in _sentences(chunk))
-        chunk, lists, unfit = self._find_trees(chunk, parsed.summary, advance)
+        chunk, fault = self._sentences.read(items, parsed.summary)
+        if self._reader.is_text:
+            parsed.doubt = self._check.check(sentence.words.forms for sentence in _sentences(chunk))
+        size = sum(self._reader.length_of(item) for item in items if isinstance(item, RawSentence))
+        chunk, lists, unfit = self._find_trees(chunk, parsed.summary, _Reports(_sentences(chunk), size, advance))
         parsed.fault = unfit or fault
-        parsed.summary.add([item.sentence.words for item in _sentences(chunk)])
+        parsed.summary.add([sentence.words for sentence in _sentences(chunk)])
         parsed.summary.short_lists += sum(len(parses) < self.request.trees.k for parses in lists)
         parses = iter(lists)
         parsed.results = [
-            NBestList(item.sentence, tuple(next(parses))) if isinstance(item, OrderedSentence) else item
-            for item in chunk
+            NBestList(item, tuple(next(parses))) if isinstance(item, ConlluSentence) else item for item in chunk
         ]
         return parsed
 
     def _find_trees(
-        self, chunk: list[SentenceOrEnd], summary: CorpusSummary, advance: Advance
+        self, chunk: list[SentenceOrEnd], summary: CorpusSummary, reports: "_Reports"
     ) -> tuple[list[SentenceOrEnd], Sequence[Sequence[Parse]], DataError | None]:
         """Return a chunk with faults for sentences that no tree fits, its trees, and the error that ends it, if any."""
-        fault, reported = None, set[int]()
+        fault, trees = None, self.request.trees
         while True:
-            items = _sentences(chunk)
+            sentences = _sentences(chunk)
+            ordinals = [sentence.ordinal for sentence in sentences]
             try:
-                progress = _progress(items, reported, advance)
-                sentences, ordinals = [item.sentence.words for item in items], [item.ordinal for item in items]
-                lists = self.model.find_trees(sentences, self.request.trees, ordinals, progress=progress)
+                lists = self.model.find_trees(sentences, trees, ordinals, progress=partial(reports.add, sentences))
                 return chunk, lists, fault
             except UnfitSentenceError as error:
-                unfit = items[error.index]
+                unfit = sentences[error.index]
                 index = next(index for index, item in enumerate(chunk) if item is unfit)
-                problem = unfit.sentence.fault(error.problem)
+                problem = unfit.fault(error.problem)
                 if self.request.skip_invalid:
                     summary.invalid_sentences += 1
                     chunk = [*chunk[:index], problem, *chunk[index + 1 :]]
@@ -165,19 +158,26 @@ class ChunkParser:
                 fault, chunk = problem, chunk[:index]
 
 
-def _sentences(chunk: Iterable[SentenceOrEnd]) -> list[OrderedSentence]:
-    return [item for item in chunk if isinstance(item, OrderedSentence)]
+def _sentences(chunk: Iterable[SentenceOrEnd]) -> list[ConlluSentence]:
+    return [item for item in chunk if isinstance(item, ConlluSentence)]
 
 
-def _progress(items: Sequence[OrderedSentence], reported: set[int], advance: Advance) -> Progress:
-    """Return the function that reports batches of the items; an item that is parsed again is reported once."""
+class _Reports:
+    """Report the batches of a chunk, each with its share of the size; a sentence that is parsed again counts once."""
 
-    def report(indices: Sequence[int]) -> None:
-        batch = [items[index] for index in indices if items[index].ordinal not in reported]
-        advance(len(batch), sum(len(item.sentence.words) for item in batch), sum(item.length for item in batch))
-        reported.update(item.ordinal for item in batch)
+    def __init__(self, sentences: Sequence[ConlluSentence], size: int, advance: Advance) -> None:
+        self._words, self._size, self._advance = sum(len(each.words.forms) for each in sentences), size, advance
+        self._reported, self._reported_words = set[int](), 0
 
-    return report
+    def add(self, sentences: Sequence[ConlluSentence], indices: Sequence[int]) -> None:
+        """Report the sentences at these indices."""
+        batch = [sentences[index] for index in indices]
+        batch = [sentence for sentence in batch if sentence.ordinal not in self._reported]
+        self._reported.update(sentence.ordinal for sentence in batch)
+        before, words = self._reported_words, sum(len(sentence.words.forms) for sentence in batch)
+        self._reported_words += words
+        share = self._size * self._reported_words // self._words - self._size * before // self._words
+        self._advance(len(batch), words, share)
 
 
 class CorpusWork:
@@ -199,7 +199,7 @@ class CorpusWork:
         self.summary.existing_outputs = len(parts) - len(self._parts)
         self.observer.start(total_length(self._parts, request.reader()))
 
-    def chunks(self) -> Iterator[list[RawItemOrEnd]]:
+    def chunks(self) -> Iterator[list[RawOrEnd]]:
         """Yield the sentences as bytes, by chunks to parse at once; None comes after each part."""
         words = min(CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // self.request.trees.k))
         return chunks_of(raw_parts(self._parts, self.request, self.summary), self.request.chunk or CHUNK, words)

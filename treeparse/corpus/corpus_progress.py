@@ -56,7 +56,7 @@ class CorpusObserver:
         """Report the start of an output, by its number from 1, out of ``count`` outputs."""
 
     def advance(self, sentences: int, words: int, size: int) -> None:
-        """Report how many more sentences and words are parsed, and how many bytes of the input held them."""
+        """Report how many more sentences and words are parsed, and how many more bytes of the input are done."""
 
     def warn(self, message: str) -> None:
         """Report a doubt about the input."""

@@ -6,7 +6,7 @@ from itertools import count
 
 from treeparse.corpus.corpus_parsing import CHUNK, CHUNK_WORDS, ChunkParser
 from treeparse.corpus.request import CorpusRequest
-from treeparse.corpus.sentences import RawItem, RawItemOrEnd, chunks_of
+from treeparse.corpus.sentences import RawOrEnd, chunks_of
 from treeparse.data.conllu import RawSentence
 from treeparse.data.parses import NBestList
 from treeparse.data.text.tokenizers import Tokenizer
@@ -56,11 +56,10 @@ def parse_documents(
             raise parsed.fault
 
 
-def _items(texts: Iterable[str], ids: Iterable[str | int]) -> Iterator[RawItemOrEnd]:
+def _items(texts: Iterable[str], ids: Iterable[str | int]) -> Iterator[RawOrEnd]:
     """Yield the documents as the reader of JSON Lines takes them, each with an end after it."""
     for number, (text, name) in enumerate(zip(texts, ids, strict=False)):
         if not isinstance(text, str):
             raise DataError(f"a document must be a string, got {text!r:.50}", source=SOURCE, line=number + 1)
-        item = RawSentence(json.dumps({"text": text, "id": name}).encode(), SOURCE, number + 1, number)
-        yield RawItem(item, 0, 0, 1)
+        yield RawSentence(json.dumps({"text": text, "id": name}).encode(), SOURCE, number + 1, number)
         yield None

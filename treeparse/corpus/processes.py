@@ -21,8 +21,9 @@ import torch
 from treeparse.corpus.corpus_parsing import ChunkParser, CorpusWork, ParsedChunk, Result
 from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest
-from treeparse.corpus.sentences import RawItem, RawItemOrEnd
+from treeparse.corpus.sentences import RawOrEnd
 from treeparse.corpus.writers.writer import FileWriter
+from treeparse.data.conllu import RawSentence
 from treeparse.data.parses import NBestList
 from treeparse.data.prefetch import process_context, submit_ahead
 from treeparse.errors import DataError, TreeparseError
@@ -75,7 +76,7 @@ def parse_with_jobs(
         return work.write(results, writer.write_packed if writer.is_independent else writer.write)
 
 
-def _submit(pool: ProcessPoolExecutor, items: list[RawItemOrEnd]) -> Future[WorkerResult]:
+def _submit(pool: ProcessPoolExecutor, items: list[RawOrEnd]) -> Future[WorkerResult]:
     try:
         return pool.submit(_parse, items)
     except BrokenProcessPool as error:  # raised after the results before it
@@ -85,21 +86,22 @@ def _submit(pool: ProcessPoolExecutor, items: list[RawItemOrEnd]) -> Future[Work
 
 
 def _parsed(
-    submitted: Iterable[tuple[list[RawItemOrEnd], Future[WorkerResult]]], work: CorpusWork
+    submitted: Iterable[tuple[list[RawOrEnd], Future[WorkerResult]]], work: CorpusWork
 ) -> Iterator[ParsedChunk[Any]]:
     """Yield the parsed chunks; report their progress and the outcomes of the search by rules."""
+    reader = work.request.reader()
     for items, future in submitted:
-        raw_items = [item for item in items if isinstance(item, RawItem)]
+        raw_items = [item for item in items if isinstance(item, RawSentence)]
         try:
             parsed, tally = future.result()
         except BrokenProcessPool as error:
-            place = next((f"{item.raw.source}:{item.raw.line}" for item in raw_items), "the end of the input")
+            place = next((f"{item.source}:{item.line}" for item in raw_items), "the end of the input")
             raise TreeparseError(
                 f"A process died before the sentences from {place} on were parsed, perhaps for want of memory: give "
                 "fewer --jobs, a smaller --chunk, or --max-words. In a folder, --skip-existing keeps the outputs that "
                 "are complete."
             ) from error
-        work.observer.advance(parsed.summary.sentences, parsed.summary.words, sum(item.length for item in raw_items))
+        work.observer.advance(parsed.summary.sentences, parsed.summary.words, sum(map(reader.length_of, raw_items)))
         if tally is not None and (search := work.request.trees.search) is not None:
             search.tally.add(tally)
         yield parsed
@@ -144,7 +146,7 @@ def _load(load: Loader, request: CorpusRequest) -> tuple[ChunkParser, FileWriter
     return ChunkParser(model, request), request.writer()
 
 
-def _parse(items: list[RawItemOrEnd]) -> WorkerResult:
+def _parse(items: list[RawOrEnd]) -> WorkerResult:
     _check_running()
     try:
         parser, writer = _worker()

@@ -1,51 +1,23 @@
 """The sentences of a corpus, in order, first as bytes and then read, and counts of those that a request leaves out."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import replace
 
 from treeparse.corpus.corpus_progress import CorpusSummary
 from treeparse.corpus.request import CorpusInput, CorpusPart, CorpusRequest
-from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence
+from treeparse.data.conllu import LONGEST_FILE, LONGEST_INPUT, NO_SENTENCE, ConlluSentence, RawSentence
 from treeparse.data.text.tokenizers import tokenised
 from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser
 
-LONGEST_FILE = 2**32  # sentences of a file, at most: the distance of the ordinals of two files' first sentences
-LONGEST_INPUT = 2**64  # lines of all files, at most: the distance of the ordinals of a raw line's sentences
-
-
-class RawItem(NamedTuple):
-    """A sentence, a line of text or a document, whose bytes have not been read yet.
-
-    Attributes:
-        raw: the bytes and their place in the file.
-        file: the number of the file among all inputs, from 0.
-        before: items in the files before.
-        length: of the item, in the unit of its format.
-    """
-
-    raw: RawSentence
-    file: int
-    before: int
-    length: int
-
-
-class OrderedSentence(NamedTuple):
-    """A sentence and its ordinal in the whole input, which neither left-out sentences nor shards change."""
-
-    sentence: ConlluSentence
-    ordinal: int
-    length: int  # of the input that it takes
-
-
-RawItemOrEnd = RawItem | DataError | None
-"""An item, the fault of a file that is left out, or None after the last item of an output."""
-SentenceOrEnd = OrderedSentence | DataError | None
+RawOrEnd = RawSentence | DataError | None
+"""The bytes of a sentence, a line or a document; the fault of a file that is left out; None after an output's last."""
+SentenceOrEnd = ConlluSentence | DataError | None
 """A sentence, the fault of one that is left out, or None after the last sentence of an output."""
 
 
-def raw_parts(parts: Sequence[CorpusPart], request: CorpusRequest, summary: CorpusSummary) -> Iterator[RawItemOrEnd]:
+def raw_parts(parts: Sequence[CorpusPart], request: CorpusRequest, summary: CorpusSummary) -> Iterator[RawOrEnd]:
     """Yield the sentences of all parts as bytes; None comes after the last sentence of each part.
 
     Raises:
@@ -58,15 +30,14 @@ def raw_parts(parts: Sequence[CorpusPart], request: CorpusRequest, summary: Corp
 
 def _raw_items(
     inputs: Sequence[CorpusInput], request: CorpusRequest, summary: CorpusSummary
-) -> Iterator[RawItem | DataError]:
+) -> Iterator[RawSentence | DataError]:
     reader, before, counts = request.reader(), 0, len(inputs) > 1
     for source in inputs:
-        last = -1
+        last, others = -1, {} if source.name is None else {"source": source.name}
         try:
             for raw in reader.items(source.path, source.span) if source.span is None or source.span else ():
                 last = raw.ordinal
-                named = raw if source.name is None else raw._replace(source=source.name)
-                yield RawItem(named, source.number, before, reader.length_of(raw))
+                yield raw._replace(file=source.number, before=before, **others) if source.number or others else raw
             if reader.is_text and counts:
                 begun = source.span is not None and source.span.start > 0  # by another shard
                 before += reader.count(source.path) if begun else last + 1
@@ -94,16 +65,14 @@ class SentenceReader:
         elif trees.within:
             self._check = TreeCheck(single_root, partial=True, heads=False)
 
-    def read(
-        self, items: Iterable[RawItemOrEnd], summary: CorpusSummary
-    ) -> tuple[list[SentenceOrEnd], DataError | None]:
+    def read(self, items: Iterable[RawOrEnd], summary: CorpusSummary) -> tuple[list[SentenceOrEnd], DataError | None]:
         """Return the sentences, the faults of those that are left out, and Nones, up to the fault that ends the work.
 
         That fault is the second value, None if there is none.
         """
         sentences: list[SentenceOrEnd] = []
         for item in items:
-            if isinstance(item, RawItem):
+            if isinstance(item, RawSentence):
                 try:
                     sentences += self._read(item, summary)
                 except DataError as fault:
@@ -112,17 +81,17 @@ class SentenceReader:
                 sentences.append(item)
         return sentences, None
 
-    def _read(self, item: RawItem, summary: CorpusSummary) -> Iterator[OrderedSentence | DataError]:
+    def _read(self, item: RawSentence, summary: CorpusSummary) -> Iterator[ConlluSentence | DataError]:
         """Yield the valid sentences of an item that are not too long, and the faults of the others."""
         try:
-            sentences = [*self._split(self._reader.sentences(item.raw, item.before, self._check))]
+            sentences = self._split(self._reader.sentences(item, self._check))
         except DataError as fault:
             if not self.request.skip_invalid:
                 raise
             summary.invalid_sentences += 1
             yield fault
             return
-        first, longest = item.file * LONGEST_FILE + item.raw.ordinal, self.request.max_words
+        longest = self.request.max_words
         for number, sentence in enumerate(sentences):
             count = len(sentence.words)
             if longest is not None and count > longest:
@@ -130,13 +99,16 @@ class SentenceReader:
                 yield sentence.fault(f"it has {count:,} words, and at most {longest:,} are parsed")
                 continue
             check_sentence(sentence, self.model)
-            yield OrderedSentence(sentence, number * LONGEST_INPUT + first, 0 if number else item.length)
+            if item.file or number:
+                ordinal = item.ordinal + item.file * LONGEST_FILE + number * LONGEST_INPUT
+                sentence = replace(sentence, ordinal=ordinal)
+            yield sentence
 
-    def _split(self, sentences: Iterable[ConlluSentence]) -> Iterable[ConlluSentence]:
+    def _split(self, sentences: Sequence[ConlluSentence]) -> Sequence[ConlluSentence]:
         """Return sentences; the tokenizer, if there is one, splits paragraphs into them."""
         if self._tokenizer is None:
             return sentences
-        return (sentence for paragraph in sentences for sentence in tokenised(paragraph, self._tokenizer))
+        return [sentence for paragraph in sentences for sentence in tokenised(paragraph, self._tokenizer)]
 
 
 def check_sentence(sentence: ConlluSentence, model: Parser | Ensemble) -> None:
@@ -147,20 +119,20 @@ def check_sentence(sentence: ConlluSentence, model: Parser | Ensemble) -> None:
         raise sentence.fault(str(error)) from error
 
 
-def chunks_of(items: Iterable[RawItemOrEnd], size: int, words: int) -> Iterator[list[RawItemOrEnd]]:
+def chunks_of(items: Iterable[RawOrEnd], size: int, words: int) -> Iterator[list[RawOrEnd]]:
     """Yield lists of ``size`` items, shorter ones if they have about ``words`` words, with the Nones between outputs.
 
     The lists depend on the bytes alone, so that they are the same in whatever process their sentences are read. An
     error is raised after the last list before it, so that the sentences before it are parsed and written.
     """
-    chunk: list[RawItemOrEnd] = []
+    chunk: list[RawOrEnd] = []
     count = length = 0
     try:
         for item in items:
             chunk.append(item)
-            if isinstance(item, RawItem):
+            if isinstance(item, RawSentence):
                 count += 1
-                length += _words_at_most(item.raw.text)
+                length += _words_at_most(item.text)
             if count == size or length >= words:
                 yield chunk
                 chunk, count, length = [], 0, 0

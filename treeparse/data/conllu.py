@@ -7,6 +7,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from sys import intern
 from types import MappingProxyType
@@ -17,7 +18,6 @@ from treeparse.data.outputs import atomic_output
 from treeparse.data.validation import (
     BYTE_ORDER_MARK,
     DEPREL,
-    DEPS,
     FEATS,
     FORM,
     HEAD,
@@ -34,11 +34,14 @@ from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import EMPTY, Sentence
 
 NO_TAGS: Mapping[str, Sequence[str]] = MappingProxyType({})
+LONGEST_FILE = 2**32  # sentences of a file, at most: the distance of the ordinals of two files' first sentences
+LONGEST_INPUT = 2**64  # lines of all files, at most: the distance of the ordinals of a raw line's sentences
 NO_SENTENCE = "the file holds no sentence"  # the fault of an empty file
 
 _MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: a longer block lacks the blank lines between sentences
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
 _TAG_COLUMNS = {"upos": UPOS, "xpos": XPOS, "feats": FEATS}
+_COLUMNS_OF_SENTENCES = itemgetter(FORM, UPOS, XPOS, FEATS, HEAD, DEPREL)
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
 
 
@@ -50,12 +53,16 @@ class RawSentence(NamedTuple):
         source: the name of the file.
         line: the number of their first line, or of the row, from 1.
         ordinal: their index in the file, from 0.
+        file: the index of the file among all inputs, from 0.
+        before: the number of sentences, lines or documents in the files before, where they are counted.
     """
 
     text: bytes
     source: str
     line: int
     ordinal: int
+    file: int = 0
+    before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,8 @@ class ConlluSentence:
         sent_id: the sentence's id, None without one.
         source: the name of the file.
         line: the line number of the first comment or word, from 1.
-        ordinal: the index among the file's sentences, faulty ones included, from 0.
+        ordinal: the index among the file's sentences, faulty ones included, from 0. In a corpus, a file's first
+            sentence has its index among the files, times `LONGEST_FILE`.
     """
 
     words: Sentence
@@ -156,23 +164,40 @@ class ConlluSentence:
         Raises:
             ValueError: ``heads``, ``labels`` or one of the ``tags`` do not have one entry a word.
         """
-        if not len(heads) == len(labels) == len(self.words):
-            counts = f"{len(heads)} heads and {len(labels)} labels for {len(self.words)} words"
-            raise ValueError(f"A parse must have one head and one label a word, got {counts}.")
-        words = replace(self.words.with_tree(heads, labels), **{name: tuple(values) for name, values in tags.items()})
+        text = self.text_with_parse(heads, labels, tags=tags, drop_empty=drop_empty)
+        new_tags = {name: tuple(values) for name, values in tags.items()}
+        return replace(self, words=replace(self.words.with_tree(heads, labels), **new_tags), text=text)
+
+    def text_with_parse(
+        self,
+        heads: Sequence[int],
+        labels: Sequence[str],
+        *,
+        tags: Mapping[str, Sequence[str]] = NO_TAGS,
+        drop_empty: bool = False,
+    ) -> str:
+        """Return the text of the sentence with another tree, as for ``with_parse``, which takes longer."""
+        counts = {name: len(values) for name, values in {"heads": heads, "labels": labels, **tags}.items()}
+        if set(counts.values()) != {len(self.words)}:
+            got = " and ".join(f"{count} {name}" for name, count in counts.items())
+            raise ValueError(f"A parse must have one head and one label a word, got {got} for {len(self.words)} words.")
         mark, old_lines = self.mark_and_lines()
-        lines, parse = [], zip(heads, labels, *tags.values(), strict=True)
+        lines, word = [], 0
         for line in old_lines:
-            columns = line.split("\t") if is_row(line) else [line]
-            if drop_empty and len(columns) > 1 and "." in columns[ID]:
+            before_head, *others = line.rsplit("\t", MISC - FEATS)
+            identifier = before_head.partition("\t")[0]
+            if identifier.isdecimal():
+                if tags:
+                    columns = before_head.split("\t")
+                    for name, values in tags.items():
+                        columns[_TAG_COLUMNS[name]] = values[word]
+                    before_head = "\t".join(columns)
+                line = f"{before_head}\t{heads[word]}\t{labels[word]}\t{EMPTY}\t{others[-1]}"
+                word += 1
+            elif drop_empty and others and "." in identifier and not line.startswith("#"):
                 continue
-            if len(columns) > 1 and columns[ID].isdecimal():
-                head, columns[DEPREL], *new_tags = next(parse)
-                for name, tag in zip(tags, new_tags, strict=True):
-                    columns[_TAG_COLUMNS[name]] = tag
-                columns[HEAD], columns[DEPS] = str(head), EMPTY
-            lines.append("\t".join(columns))
-        return replace(self, words=words, text=mark + "\n".join(lines))
+            lines.append(line)
+        return mark + "\n".join(lines)
 
 
 def read_conllu(
@@ -281,10 +306,18 @@ def load_treebank(
         raise TreeparseError("A treebank needs at least one file.")
     paths = expand_paths([patterns] if isinstance(patterns, str | Path) else patterns)
     read = functools.partial(read_conllu, require_trees=require_trees, partial=partial, single_root=single_root)
-    sentences = [sentence for path in paths for sentence in read(path, on_invalid=on_invalid)]
+    sentences = [_interned(sentence) for path in paths for sentence in read(path, on_invalid=on_invalid)]
     if not sentences:
         raise TreeparseError(f"No sentence is valid in {', '.join(map(str, paths))}.")
     return sentences
+
+
+def _interned(sentence: ConlluSentence) -> ConlluSentence:
+    """Return the sentence with interned strings, because equal strings of a treebank then share memory."""
+    words = sentence.words
+    columns = {name: getattr(words, name) for name in ("forms", "upos", "xpos", "feats", "labels")}
+    shared = {name: tuple(map(intern, values)) for name, values in columns.items() if values is not None}
+    return replace(sentence, words=replace(words, **shared))
 
 
 def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
@@ -293,16 +326,16 @@ def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
     Between sentences of two files, a missing blank line is added and a byte order mark left out.
     """
     with atomic_output(path) as output:
-        for text in conllu_texts(sentences):
+        for text in joinable_texts(sentence.text for sentence in sentences):
             output.write(text)
 
 
-def conllu_texts(sentences: Iterable[ConlluSentence]) -> Iterator[str]:
-    """Yield the text of each sentence, as `write_conllu` writes it."""
+def joinable_texts(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the texts of sentences as they follow each other in one file."""
     before = ""
-    for sentence in sentences:
-        yield following_text(before, sentence.text) if before else sentence.text
-        before = sentence.text
+    for text in texts:
+        yield following_text(before, text) if before else text
+        before = text
 
 
 def following_text(before: str, text: str) -> str:
@@ -341,11 +374,12 @@ def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> I
 
 def parse_conllu(raw: RawSentence, check: TreeCheck | None = None) -> ConlluSentence | tuple[DataError, ...]:
     """Return the sentence that bytes of a CoNLL-U file hold, or its faults; ``check`` as for `scan_conllu`."""
-    block, source, first_line, ordinal = raw
+    block, source, first_line, ordinal, *_ = raw
     text = block.decode(errors="replace")
     body = (text.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else text).split("\n")
-    stripped = ((number, line.removesuffix("\r")) for number, line in enumerate(body, first_line))
-    lines = [(number, line) for number, line in stripped if line]
+    if "\r" in text:
+        body = [line.removesuffix("\r") for line in body]
+    lines = [(number, line) for number, line in enumerate(body, first_line) if line]
     comments = (key_and_value(line) for _, line in lines if line.startswith("#"))
     sent_id = next((value for key, value in comments if key == "sent_id"), "") or None
     words = None
@@ -364,12 +398,15 @@ def parse_conllu(raw: RawSentence, check: TreeCheck | None = None) -> ConlluSent
 
 def _words(rows: Sequence[Sequence[str]]) -> Sentence:
     """Return the words with their columns; a HEAD that is no node of the sentence becomes -1."""
-    columns = list(zip(*rows, strict=True))
-    nodes = {str(node): node for node in range(len(rows) + 1)}
-    heads = tuple(nodes.get(head, -1) for head in columns[HEAD])
-    # Interned, because equal strings of a treebank then share memory.
-    forms, upos, xpos, feats, labels = (tuple(map(intern, columns[i])) for i in (FORM, UPOS, XPOS, FEATS, DEPREL))
-    return Sentence(forms, upos, xpos, feats, heads, labels)
+    forms, upos, xpos, feats, heads, labels = zip(*map(_COLUMNS_OF_SENTENCES, rows), strict=True)
+    nodes = _nodes(len(rows))
+    return Sentence(forms, upos, xpos, feats, tuple([nodes.get(head, -1) for head in heads]), labels)
+
+
+@functools.lru_cache(200)
+def _nodes(words: int) -> dict[str, int]:
+    """Return the nodes of a sentence by their numbers in HEAD."""
+    return {str(node): node for node in range(words + 1)}
 
 
 def key_and_value(comment: str) -> tuple[str, str]:

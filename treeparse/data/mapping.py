@@ -139,6 +139,8 @@ def as_sentence(words: Words, index: int = 0) -> Sentence:
         TreeparseError: for a sentence that is a string, a set or another mapping, has no words, or has words that are
             empty or no strings.
     """
+    if isinstance(words, ConlluSentence):  # whose words have been checked
+        return words.words
     sentence = words if isinstance(words, Sentence) else _converted(words, index)
     if not len(sentence):
         raise TreeparseError(f"{_ordinal(index)} has no words: leave it out.")
@@ -151,7 +153,7 @@ def as_sentence(words: Words, index: int = 0) -> Sentence:
     return sentence
 
 
-def _converted(words: Words, index: int) -> Sentence:
+def _converted(words: Any, index: int) -> Sentence:
     """Convert a sentence of another type than `Sentence`."""
     if isinstance(words, str):
         raise TreeparseError(
@@ -162,8 +164,6 @@ def _converted(words: Words, index: int) -> Sentence:
         raise TreeparseError(
             f"{_ordinal(index)} must be a list of words, got a set, which has no order: {words!r:.100}."
         )
-    if isinstance(words, ConlluSentence):
-        words = words.words
     if is_span(words):
         words = span_words(words)
     if isinstance(words, Mapping):

@@ -18,7 +18,7 @@ class ConlluReader(Reader):
         """Yield the sentences of a file as bytes."""
         return raw_conllu(path, prompt=self.options.prompt, span=span)
 
-    def sentences(self, item: RawSentence, before: int, check: TreeCheck | None) -> Sequence[ConlluSentence]:
+    def sentences(self, item: RawSentence, check: TreeCheck | None) -> Sequence[ConlluSentence]:
         """Return the sentence."""
         sentence = parse_conllu(item, check)
         if isinstance(sentence, ConlluSentence):

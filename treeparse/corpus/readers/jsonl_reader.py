@@ -29,7 +29,7 @@ class JsonlReader(Reader):
         """Yield the lines that are not blank."""
         return raw_text(path, span=span)
 
-    def sentences(self, item: RawSentence, before: int, check: TreeCheck | None) -> Sequence[ConlluSentence]:
+    def sentences(self, item: RawSentence, check: TreeCheck | None) -> Sequence[ConlluSentence]:
         """Return the sentences of a document; before the first one stands ``# newdoc id``."""
         fault = partial(DataError, source=item.source, line=item.line)
         try:
@@ -38,7 +38,7 @@ class JsonlReader(Reader):
             raise fault(f"the line must be JSON ({error!s:.200})") from error
         if not isinstance(document, dict):
             raise fault("the line must be a JSON object of one document")
-        name = self._name(document, before + item.ordinal + 1, fault)
+        name = self._name(document, item.before + item.ordinal + 1, fault)
         fault = partial(fault, sent_id=name)
         text = document.get(self.options.text_column)
         if not isinstance(text, str):

@@ -51,12 +51,11 @@ class Reader(ABC):
         """
 
     @abstractmethod
-    def sentences(self, item: RawSentence, before: int, check: TreeCheck | None) -> Sequence[ConlluSentence]:
+    def sentences(self, item: RawSentence, check: TreeCheck | None) -> Sequence[ConlluSentence]:
         """Return the sentences of an item; text is split at white space only.
 
         Args:
             item: the bytes.
-            before: number of items in the files before: ids count the items of all files.
             check: tests the trees, in formats that have them.
 
         Raises:

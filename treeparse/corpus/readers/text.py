@@ -16,6 +16,6 @@ class TextReader(Reader):
         """Yield the lines that are not blank."""
         return raw_text(path, span=span)
 
-    def sentences(self, item: RawSentence, before: int, check: TreeCheck | None) -> Sequence[ConlluSentence]:
+    def sentences(self, item: RawSentence, check: TreeCheck | None) -> Sequence[ConlluSentence]:
         """Return the sentence of a line."""
-        return (parse_text(item, first=before + 1),)
+        return (parse_text(item, first=item.before + 1),)

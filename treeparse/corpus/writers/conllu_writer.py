@@ -1,10 +1,11 @@
 """CoNLL-U: each sentence with its tree, or for lists one block for each tree."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from treeparse.corpus.writers.writer import Writer, with_id
 from treeparse.data.annotations import with_head_sets, with_probabilities
-from treeparse.data.conllu import ConlluSentence, conllu_texts, following_text
+from treeparse.data.conllu import following_text, joinable_texts
 from treeparse.data.nbest.list_files import nbest_texts
 from treeparse.data.parses import NBestList
 
@@ -18,7 +19,7 @@ class ConlluWriter(Writer):
         """Yield the text of each sentence."""
         if self.options.lists:
             return nbest_texts(map(with_id, results), "conllu", drop_empty=self.options.drop_empty)
-        return conllu_texts(map(self._parsed, results))
+        return joinable_texts(map(self._text, results))
 
     @property
     def is_independent(self) -> bool:
@@ -29,10 +30,10 @@ class ConlluWriter(Writer):
         """Return the text with a missing blank line before it, and without a byte order mark."""
         return following_text(before, text)
 
-    def _parsed(self, result: NBestList) -> ConlluSentence:
-        parse, options = result.parses[0], self.options
+    def _text(self, result: NBestList) -> str:
+        parse, options, sentence = result.parses[0], self.options, result.sentence
         tags = parse.tags if options.tags else {}
-        parsed = result.sentence.with_parse(parse.heads, parse.labels, tags=tags, drop_empty=options.drop_empty)
+        text = sentence.text_with_parse(parse.heads, parse.labels, tags=tags, drop_empty=options.drop_empty)
         if options.probabilities:
-            parsed = with_probabilities(parsed, parse)
-        return with_head_sets(parsed, parse) if options.head_sets else parsed
+            text = with_probabilities(replace(sentence, text=text), parse).text
+        return with_head_sets(replace(sentence, text=text), parse).text if options.head_sets else text

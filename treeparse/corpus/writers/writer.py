@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from treeparse.data.conllu import LONGEST_FILE
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList
 
@@ -93,4 +94,5 @@ def with_id(result: NBestList) -> NBestList:
     """Return the result; a sentence without an id gets its ordinal in the file as its id."""
     if result.sent_id:
         return result
-    return replace(result, sentence=replace(result.sentence, sent_id=f"sentence-{result.sentence.ordinal + 1}"))
+    number = result.sentence.ordinal % LONGEST_FILE + 1
+    return replace(result, sentence=replace(result.sentence, sent_id=f"sentence-{number}"))

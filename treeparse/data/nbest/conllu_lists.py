@@ -47,10 +47,10 @@ def blocks(nbest: NBestList, sent_id: str, drop_empty: bool) -> str:
             f"# {SCORE} = {float(parse.score)!r}",
         ]
         header = [*_header(comments, f"{sent_id}.{rank}", first=rank == 1), *figures]
-        tree = bare.with_parse(parse.heads, parse.labels, drop_empty=drop_empty)
+        tree = bare.text_with_parse(parse.heads, parse.labels, drop_empty=drop_empty)
         if parse.arc_probs is not None:
-            tree = with_probabilities(tree, parse)
-        trees.append("\n".join([*header, tree.text]))
+            tree = with_probabilities(replace(bare, text=tree), parse).text
+        trees.append("\n".join([*header, tree]))
     text = "".join(trees)
     return text.replace("\n", "\r\n") if "\r\n" in nbest.sentence.text else text
 
