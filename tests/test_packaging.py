@@ -17,8 +17,8 @@ PROJECT, HATCH = SETTINGS["project"], SETTINGS["tool"]["hatch"]
 
 
 def test_every_extra_is_used() -> None:
-    scripts = [ROOT / ".ci" / "run", ROOT / "scripts/guide/build", *filter(Path.is_file, (ROOT / "scripts").iterdir())]
-    texts = [path.read_text(encoding="utf-8") for path in scripts]
+    scripts = [path for path in (ROOT / "scripts").rglob("*") if path.suffix in ("", ".py") and path.is_file()]
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / ".ci" / "run", *scripts)]
     for extra in PROJECT["optional-dependencies"]:
         used = re.compile(rf"\[{extra}\]|install_treeparse (\w+,)*{extra}\b")
         assert any(map(used.search, texts)), extra

@@ -1,4 +1,3 @@
-#!/usr/bin/env python
 """Draw the pictures of the guide into its pages/pictures."""
 
 import argparse

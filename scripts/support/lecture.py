@@ -1,7 +1,7 @@
 """Algorithms that [Lec] gives before it improves on them."""
 
 import numpy as np
-from support.compile import jit
+from scripts.support.compile import jit
 from torch import Tensor
 
 

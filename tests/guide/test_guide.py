@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from guide import blocks, pictures
+from scripts.guide import blocks, pictures
 
 from treeparse.cli import main as cli
 

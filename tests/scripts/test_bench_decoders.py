@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-import bench_decoders
 import numpy as np
 import pytest
 import torch
-from bench_decoders import KINDS, mistakes
-from support.peers import decoders as decoder_peers
+from scripts.benchmarks import bench_decoders
+from scripts.benchmarks.bench_decoders import KINDS, mistakes
+from scripts.support.peers import decoders as decoder_peers
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,9 +2,9 @@
 
 import shutil
 
-import bench_device
 import pytest
 import torch
+from scripts.benchmarks import bench_device
 
 CPU = torch.device("cpu")
 TABLES = "sanitizer", "sums", "projective", "best", "samples", "training"

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-import bench_nonprojective_search
 from helpers.parsers import CONFIG, TRAINING, random_parser
+from scripts.benchmarks import bench_nonprojective_search
 
 from treeparse.data.conllu import ConlluSentence, write_conllu
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 
 import torch
-from support.peers.parser_race import peer_table
-from support.peers.parsers import PeerParser, Tree
+from scripts.support.peers.parser_race import peer_table
+from scripts.support.peers.parsers import PeerParser, Tree
 
 from treeparse.sentence import Sentence
 

@@ -5,16 +5,16 @@ from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
-import bench_samplers
 import numpy as np
 import pytest
 import torch
-from bench_samplers import Contest
-from support.peers import samplers as sampler_peers
-from support.peers.samplers import Array, DrawTrees, Sampler
-from support.sampling import laws as sampler_laws
-from support.sampling import speed_map
-from support.sampling.laws import law_of
+from scripts.benchmarks import bench_samplers
+from scripts.benchmarks.bench_samplers import Contest
+from scripts.support.peers import samplers as sampler_peers
+from scripts.support.peers.samplers import Array, DrawTrees, Sampler
+from scripts.support.sampling import laws as sampler_laws
+from scripts.support.sampling import speed_map
+from scripts.support.sampling.laws import law_of
 
 from treeparse import NonProjectiveCRF
 

@@ -1,7 +1,7 @@
 """The table of second order: a row a length and quantity, ratios where something is to be compared."""
 
-import bench_second_order
 import pytest
+from scripts.benchmarks import bench_second_order
 
 
 def test_every_quantity_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,12 @@
 """The sums benchmark times methods that solve the same problem, and its error columns find those that do not."""
 
-import bench_sums
 import numpy as np
 import pytest
 import torch
 from helpers.oracles import enumerated_sums
 from helpers.oracles import precise_log_partition as oracle
-from support.peers.sums import Method, lu, treeparse
+from scripts.benchmarks import bench_sums
+from scripts.support.peers.sums import Method, lu, treeparse
 
 
 def methods() -> list[Method]:

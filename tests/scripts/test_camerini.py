@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers.oracles import all_trees, tree_scores
-from support.kbest import camerini
+from scripts.support.kbest import camerini
 
 
 @pytest.mark.parametrize("original", [True, False], ids=["Camerini", "KBest"])

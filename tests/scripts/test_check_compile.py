@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import check_compile
 import pytest
+from scripts.checks import check_compile
 
 SCRIPT = Path(check_compile.__file__)
 FIRST = ("log partition", "labeled mode", "training step", check_compile.EXPORT)

@@ -3,7 +3,7 @@
 import pytest
 from helpers.chi_square import LIMIT
 from helpers.tree_samples import ROOTS, deviation, flat_graphs, hostile_graphs
-from support.sampling.methods import COLBOURN, sample_trees
+from scripts.support.sampling.methods import COLBOURN, sample_trees
 
 
 @ROOTS

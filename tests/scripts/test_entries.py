@@ -1,4 +1,4 @@
-"""What lies at the top of scripts/ starts from anywhere; what it shares lies below one root and imports none of it."""
+"""Every script starts by ``python -m`` from the root; what scripts share lies below one folder and imports none."""
 
 import ast
 import runpy
@@ -10,17 +10,20 @@ from types import ModuleType
 import pytest
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
-ENTRIES = sorted(SCRIPTS.glob("*.py"))
-HELPERS = sorted((SCRIPTS / "support").rglob("*.py"))
+FOLDERS = ("benchmarks", "checks", "experiments")
+SUPPORT = SCRIPTS / "support"
+ENTRIES = sorted(path for folder in FOLDERS for path in (SCRIPTS / folder).glob("*.py"))
+ENTRIES += [SUPPORT / "make_demo_treebank.py", SUPPORT / "show_trees.py"]
+HELPERS = sorted({*SUPPORT.rglob("*.py")} - {*ENTRIES})
 NO_OPTIONS = {"show_trees"}  # it reads trees from standard input
 
 
-def imported_roots(path: Path) -> Iterator[str]:
+def imported_names(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module.split(".")[0]
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def modules_of_scripts() -> dict[str, ModuleType]:
@@ -30,11 +33,11 @@ def modules_of_scripts() -> dict[str, ModuleType]:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Another folder, from which Python has just started a script: only what lies beside that is found, and anew."""
+    """An empty folder; only what lies in the root is found, and anew, as if Python had just started a script."""
     monkeypatch.chdir(tmp_path)
     ours = SCRIPTS, Path(__file__).parents[1]  # which pytest has put there
     others = [place for place in sys.path if not any(map(Path(place).is_relative_to, ours))]
-    monkeypatch.setattr(sys, "path", [str(SCRIPTS), *others])
+    monkeypatch.setattr(sys, "path", [str(SCRIPTS.parent), *others])
     before = modules_of_scripts()
     for name in before:
         del sys.modules[name]
@@ -44,16 +47,18 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     sys.modules |= before
 
 
-def test_every_entry_has_help_from_another_folder(
+def test_every_entry_has_help(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paths = [str(path) for path in ENTRIES if path.stem not in NO_OPTIONS]
-    for path in paths:
-        monkeypatch.setattr(sys, "argv", [path, "--help"])
+    names = [f"scripts.{path.parent.name}.{path.stem}" for path in ENTRIES if path.stem not in NO_OPTIONS]
+    for name in names:
+        for imported in modules_of_scripts():
+            del sys.modules[imported]
+        monkeypatch.setattr(sys, "argv", [name, "--help"])
         with pytest.raises(SystemExit) as end:
-            runpy.run_path(path, run_name="__main__")
-        assert not end.value.code, path
-    assert capsys.readouterr().out.count("usage: ") == len(paths) > 10
+            runpy.run_module(name, run_name="__main__")
+        assert not end.value.code, name
+    assert capsys.readouterr().out.count("usage: ") == len(names) > 10
     assert not list(elsewhere.iterdir())
 
 
@@ -65,4 +70,4 @@ def test_an_entry_can_be_run(path: Path) -> None:
 
 @pytest.mark.parametrize("path", HELPERS, ids=lambda path: str(path.relative_to(SCRIPTS)))
 def test_what_entries_share_imports_no_entry(path: Path) -> None:
-    assert not {entry.stem for entry in ENTRIES} & set(imported_roots(path))
+    assert not any(name.startswith(f"scripts.{folder}") for folder in FOLDERS for name in imported_names(path))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.oracles import all_trees, enumerated_sums, tree_scores
-from support.expectations import baselines
+from scripts.support.expectations import baselines
 
 LENGTHS = np.array([1, 2, 3, 4, 5, 5, 5])
 SIZE = LENGTHS.max() + 2  # one node of padding at least

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-import experiment_confidence
 import pytest
+from scripts.experiments import experiment_confidence
 
 from treeparse.data import load_treebank
 from treeparse.model import Parser

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-import experiment_default
 import pytest
-from experiment_default import TREEBANKS, Parts, files_of
+from scripts.experiments import experiment_default
+from scripts.experiments.experiment_default import TREEBANKS, Parts, files_of
 
 from treeparse.data import load_treebank
 

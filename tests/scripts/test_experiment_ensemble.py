@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-import experiment_ensemble
 import pytest
 import yaml
+from scripts.experiments import experiment_ensemble
 
 from treeparse.data import load_treebank
 from treeparse.metrics import attachment_scores

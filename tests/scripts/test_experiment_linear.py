@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-import experiment_linear
 import pytest
 from helpers.sentences import learnable_sentences, text_of
+from scripts.experiments import experiment_linear
 
 
 def test_a_run_is_recorded_once(

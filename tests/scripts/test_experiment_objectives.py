@@ -4,9 +4,9 @@ import json
 import statistics
 from pathlib import Path
 
-import experiment_objectives
 import pytest
-from support.training import runs as training_runs
+from scripts.experiments import experiment_objectives
+from scripts.support.training import runs as training_runs
 
 from treeparse.data import load_treebank
 from treeparse.metrics import attachment_scores

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-import experiment_partial
 import pytest
+from scripts.experiments import experiment_partial
 
 from treeparse.data import load_treebank
 

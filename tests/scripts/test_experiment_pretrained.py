@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-import experiment_pretrained
 import pytest
 from helpers.pretrained import bert_folder
+from scripts.experiments import experiment_pretrained
 
 from treeparse.data import load_treebank
 from treeparse.metrics import attachment_scores

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-import experiment_rerank
 import pytest
+from scripts.experiments import experiment_rerank
 
 
 def test_results_are_made_once(

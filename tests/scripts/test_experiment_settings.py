@@ -4,10 +4,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import experiment_linear
-import experiment_recipes
-import experiment_second_order
 import pytest
+from scripts.experiments import experiment_linear, experiment_recipes, experiment_second_order
 
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.shipped import shipped_files

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from make_demo_treebank import SIZES, draw_splits, to_conllu
-from support.demo_grammar.sentences import DemoSentence
+from scripts.support.demo_grammar.sentences import DemoSentence
+from scripts.support.make_demo_treebank import SIZES, draw_splits, to_conllu
 
 from treeparse.data.conllu import load_treebank
 from treeparse.sentence import nonprojective_words

@@ -3,7 +3,7 @@
 import pytest
 from helpers.precise import Precise
 from helpers.tree_cases import CASES
-from measure_accuracy import precise_sums
+from scripts.experiments.measure_accuracy import precise_sums
 
 
 def test_elimination_agrees_with_the_sum_over_all_trees() -> None:

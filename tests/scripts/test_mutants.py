@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-import mutants
 import pytest
+from scripts.checks import mutants
 
 SOURCE = '''
 """A toy."""

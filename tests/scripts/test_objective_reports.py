@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-import bench_objectives
-import compare_risk_estimators
 import pytest
+from scripts.benchmarks import bench_objectives
+from scripts.experiments import compare_risk_estimators
 
 
 def test_costs_are_ratios_to_the_likelihood(trained_config: Path, tmp_path: Path) -> None:

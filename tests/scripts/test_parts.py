@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 from helpers.parsers import TRAINING, random_parser
-from support.training.parts import Clock, Parts, parsing_parts, step_parts, waiting_clock, whole_steps
+from scripts.support.training.parts import Clock, Parts, parsing_parts, step_parts, waiting_clock, whole_steps
 
 from treeparse.nn.biaffine import LabelVectors
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood

@@ -2,19 +2,26 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.reports import plots
-from support.reports.markdown import Opening
+from scripts.support.reports import plots
+from scripts.support.reports.markdown import Opening
 
-RESULTS = Path(plots.__file__).parents[2] / "results"
+RESULTS = Path(plots.__file__).parents[2] / "experiments" / "results"
 REPORTS = sorted(path for path in RESULTS.glob("*.md") if path.stem not in ("README", "figures", "before"))
 PICTURES = sorted(RESULTS.glob("*.png"))
 
 
+def script_of(result: Path) -> Any:
+    """Return the module that writes a file of results."""
+    [path] = RESULTS.parents[1].glob(f"*/{result.stem}.py")
+    return import_module(f"scripts.{path.parent.name}.{path.stem}")
+
+
 @pytest.mark.parametrize("report", REPORTS, ids=lambda path: path.stem)
 def test_a_report_opens_with_what_its_script_says(report: Path) -> None:
-    opening: Opening = import_module(report.stem).OPENING
+    opening: Opening = script_of(report).OPENING
     text = report.read_text(encoding="utf-8")
     points = text.splitlines()[2:7]
     assert [point.split(":")[0] for point in points] == [
@@ -30,7 +37,7 @@ def test_a_picture_is_drawn_from_its_tables_alone(picture: Path, tmp_path: Path)
     [source] = (path for path in map(picture.with_suffix, (".md", ".jsonl")) if path.exists())
     report = tmp_path / source.name
     report.write_bytes(source.read_bytes())
-    import_module(picture.stem).main(["--replot", str(report)])
+    script_of(picture).main(["--replot", str(report)])
     assert report.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert sorted(tmp_path.iterdir()) == [report, report.with_suffix(".png")]
 

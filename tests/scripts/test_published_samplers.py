@@ -9,8 +9,8 @@ from helpers.chi_square import LIMIT, chi_square_z, tree_counts
 from helpers.drawn_orders import assert_sequence_law, places_in, repeated, support
 from helpers.oracles import Array, all_trees, enumerated_sums, tree_scores
 from helpers.ranking import random_graph
-from support.sampling import published
-from support.sampling.small_graphs import WEIGHT, A, C, graphs_of_three_trees
+from scripts.support.sampling import published
+from scripts.support.sampling.small_graphs import WEIGHT, A, C, graphs_of_three_trees
 
 from treeparse import NonProjectiveCRF
 

@@ -3,7 +3,7 @@
 import pytest
 from helpers.chi_square import LIMIT
 from helpers.tree_samples import deviation, flat_graphs, hostile_graphs
-from support.sampling.methods import WILSON_REJECT, sample_trees
+from scripts.support.sampling.methods import WILSON_REJECT, sample_trees
 
 REJECTION = True, WILSON_REJECT  # it draws trees with a single root
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-import reproduce_expectations
 import torch
-from support.expectations.workloads import pair_rates, tagged_batches
+from scripts.experiments import reproduce_expectations
+from scripts.support.expectations.workloads import pair_rates, tagged_batches
 
 from treeparse.sentence import Sentence
 
@@ -16,7 +16,7 @@ BARK = Sentence(("dogs", "bark"), upos=("NOUN", "VERB"), heads=(2, 0))
 def test_every_algorithm_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paper = reproduce_expectations.PAPER_ENTROPY
     monkeypatch.setattr(reproduce_expectations, "PAPER_ENTROPY", {mean: paper[mean] for mean in (9.23, 12.45)})
-    monkeypatch.setattr("support.reports.timing.ROUND", 0.0)
+    monkeypatch.setattr("scripts.support.reports.timing.ROUND", 0.0)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # other tests run in this process
     output = tmp_path / "table.md"
     reproduce_expectations.main(["--quick", "--treebank", str(reproduce_expectations.DEMO), "--output", str(output)])

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import compare_decoders
 import numpy as np
 import pytest
-import reproduce_kbest
 import torch
 from helpers.oracles import all_trees, tree_scores
-from support.graphs.scored import Scored
-from support.training.treebanks import Treebank
+from scripts.experiments import compare_decoders, reproduce_kbest
+from scripts.support.graphs.scored import Scored
+from scripts.support.training.treebanks import Treebank
 
 TINY = Treebank("tiny", "train.conllu", "dev.conllu", "dev.conllu", train_stop=30)
 

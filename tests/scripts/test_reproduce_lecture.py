@@ -8,7 +8,7 @@ import pytest
 import torch
 from helpers.drawn_orders import random_scores
 from helpers.lecture import derivations as derivations_of_heads
-from support.lecture import best_by_chart, derivations, marginals_by_determinants, new_chart
+from scripts.support.lecture import best_by_chart, derivations, marginals_by_determinants, new_chart
 
 from treeparse import NonProjectiveCRF, ProjectiveCRF
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import reproduce_sampling
 import torch
 from helpers.oracles import Array, all_trees, tree_scores
-from support.graphs.scored import Scored, random_graphs
-from support.reports.markdown import this_machine
-from support.sampling import analysis
-from support.sampling import entries as samplers
-from support.training.treebanks import Treebank, gold_sentences
+from scripts.experiments import reproduce_sampling
+from scripts.support.graphs.scored import Scored, random_graphs
+from scripts.support.reports.markdown import this_machine
+from scripts.support.sampling import analysis
+from scripts.support.sampling import entries as samplers
+from scripts.support.training.treebanks import Treebank, gold_sentences
 
 from treeparse.kernels.samples import nonprojective_samples as sampling
 from treeparse.model import Parser, ParserConfig
@@ -43,7 +43,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("one_thread")
 def test_every_table_is_measured_some_anew(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduce_sampling, "EWT", TINY)
-    monkeypatch.setattr("support.reports.timing.ROUND", 0.0)
+    monkeypatch.setattr("scripts.support.reports.timing.ROUND", 0.0)
     treebanks, output = tiny_config.parent, tmp_path / "sampling.md"
     config = ParserConfig(BiLSTMConfig(word_size=8, char_size=4, char_filters=4, hidden_size=16, layers=1), 16, 8)
     Parser.build(config, gold_sentences(TINY, treebanks)).save_pretrained(tmp_path / "model")

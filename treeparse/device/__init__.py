@@ -10,6 +10,6 @@ To add a kernel:
 3. Launch it from a Python file of the family: a function of tensors and a ``Launcher``, which allocates its results,
    asks ``Launcher`` for its limits and never syncs with the device: ``launcher.launch("NAME", shape, scores, 3, ...)``.
 4. Have ``trees/families/on_cuda.py`` call that function, and test it by the emulator (``tests/helpers/emulator``):
-   the same sources, run on the CPU; what CUDA functions it lacks are added there. ``scripts/check_device_sources.py``
-   runs all kernels under ThreadSanitizer and compiles them for several architectures.
+   the same sources, run on the CPU; what CUDA functions it lacks are added there. ``check_device_sources.py``
+   in ``scripts/checks`` runs all kernels under ThreadSanitizer and compiles them for several architectures.
 """

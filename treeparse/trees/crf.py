@@ -55,8 +55,8 @@ class TreeCRF(TreeDistribution):
     (``help("treeparse.trees.checks")``).
 
     Log partitions, log probabilities, marginals, risks and their gradients are right to nine digits for float64 scores
-    of all these sizes (``scripts/measure_accuracy.py``). Entropies and divergences are differences of large numbers:
-    they are right to 1e-9 nats for scores up to 1e3, to 3e-8 up to 1e4, and to 1e-3 where scores of 1e6 tie.
+    of all these sizes (``scripts/experiments/measure_accuracy.py``). Entropies and divergences are differences of large
+    numbers: they are right to 1e-9 nats for scores up to 1e3, to 3e-8 up to 1e4, and to 1e-3 where scores of 1e6 tie.
 
     Of trees of equal score, the tree of shorter arcs in sum is the better one, then the tree of the greater sum of
     fixed pseudo-random keys of arcs. The rule is the same for every kind of distribution, and the tree does not depend

@@ -1,1 +1,1 @@
-"""The dependency grammar that ``scripts/make_demo_treebank.py`` draws sentences from."""
+"""The dependency grammar that ``scripts/support/make_demo_treebank.py`` draws sentences from."""

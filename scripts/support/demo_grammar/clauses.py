@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from support.demo_grammar import lexicon, phrases
-from support.demo_grammar.morphology import (
+from scripts.support.demo_grammar import lexicon, phrases
+from scripts.support.demo_grammar.morphology import (
     Agreement,
     Word,
     auxiliary,
@@ -17,7 +17,7 @@ from support.demo_grammar.morphology import (
     present_participle,
     word,
 )
-from support.demo_grammar.phrases import Draw, Phrase, hang, words_of
+from scripts.support.demo_grammar.phrases import Draw, Phrase, hang, words_of
 
 TENSES = {"past": 0.4, "present": 0.2, "modal": 0.15, "perfect": 0.15, "progressive": 0.1}
 QUESTION_TENSES = {"do": 0.5, "modal": 0.2, "perfect": 0.2, "progressive": 0.1}

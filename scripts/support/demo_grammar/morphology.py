@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from support.demo_grammar.lexicon import DOUBLING_VERBS, IRREGULAR_PLURALS, IRREGULAR_VERBS
+from scripts.support.demo_grammar.lexicon import DOUBLING_VERBS, IRREGULAR_PLURALS, IRREGULAR_VERBS
 
 VOWELS = "aeiou"
 

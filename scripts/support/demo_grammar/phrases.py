@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from support.demo_grammar import lexicon
-from support.demo_grammar.morphology import THIRD_SINGULAR, VOWELS, Agreement, Word, noun, word
+from scripts.support.demo_grammar import lexicon
+from scripts.support.demo_grammar.morphology import THIRD_SINGULAR, VOWELS, Agreement, Word, noun, word
 
 T = TypeVar("T")
 

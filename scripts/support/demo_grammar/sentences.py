@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from support.demo_grammar import clauses, lexicon, phrases
-from support.demo_grammar.clauses import finite, relative_clause, time_word
-from support.demo_grammar.morphology import THIRD_SINGULAR, Word, word
-from support.demo_grammar.phrases import Draw, Phrase, comma, hang, words_of
+from scripts.support.demo_grammar import clauses, lexicon, phrases
+from scripts.support.demo_grammar.clauses import finite, relative_clause, time_word
+from scripts.support.demo_grammar.morphology import THIRD_SINGULAR, Word, word
+from scripts.support.demo_grammar.phrases import Draw, Phrase, comma, hang, words_of
 
 SHAPES = {
     "clause": 0.56,

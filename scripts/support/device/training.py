@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from support.device.targets import verdict_on_share
-from support.training.parts import Batches, Times, parsing_parts, step_parts, waiting_clock, whole_steps
+from scripts.support.device.targets import verdict_on_share
+from scripts.support.training.parts import Batches, Times, parsing_parts, step_parts, waiting_clock, whole_steps
 
 from treeparse.batch import Batch
 from treeparse.data import load_treebank

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from support.expectations import kernels
+from scripts.support.expectations import kernels
 from torch import Tensor
 
 Array = NDArray[np.float64]

@@ -6,7 +6,7 @@ have memory of their own and are no parts of a batch's: numba makes faster loops
 """
 
 import numpy as np
-from support.compile import jit
+from scripts.support.compile import jit
 
 
 @jit

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from support.graphs.scored import Scored
-from support.kbest import camerini
-from support.peers.clones import import_package
-from support.reports.timing import Entry
+from scripts.support.graphs.scored import Scored
+from scripts.support.kbest import camerini
+from scripts.support.peers.clones import import_package
+from scripts.support.reports.timing import Entry
 
 from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from support.compile import jit
+from scripts.support.compile import jit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

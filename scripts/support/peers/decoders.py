@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from support.peers.clones import (
+from scripts.support.peers.clones import (
     dependent_major,
     forbid_loops,
     import_file,

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from support.peers.parsers import PeerParser, Tree
-from support.reports.timing import Timed, take_turns
+from scripts.support.peers.parsers import PeerParser, Tree
+from scripts.support.reports.timing import Timed, take_turns
 
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.sentence import Sentence

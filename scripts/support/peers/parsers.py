@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from support.peers.clones import bare_packages, import_supar, stand_in
+from scripts.support.peers.clones import bare_packages, import_supar, stand_in
 
 from treeparse.sentence import Sentence
 

@@ -16,7 +16,7 @@ import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from support.peers.clones import (
+from scripts.support.peers.clones import (
     dependent_major,
     forbid_loops,
     import_file,
@@ -24,7 +24,7 @@ from support.peers.clones import (
     import_supar,
     roots_on_diagonal,
 )
-from support.sampling import methods
+from scripts.support.sampling import methods
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF

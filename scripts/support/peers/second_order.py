@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from support.peers.clones import import_supar
+from scripts.support.peers.clones import import_supar
 from torch import Tensor
 
 from treeparse.kernels.best.siblings import best_trees

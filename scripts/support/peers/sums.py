@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from support.peers.clones import dependent_major, import_package, import_supar, roots_on_diagonal
+from scripts.support.peers.clones import dependent_major, import_package, import_supar, roots_on_diagonal
 from torch import Tensor
 
 from treeparse.trees import NonProjectiveCRF, ProjectiveCRF

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from support.reports.markdown import Opening, this_machine
+from scripts.support.reports.markdown import Opening, this_machine
 
 HEADING = "\n## "
 MACHINE = "- **Machine**: "

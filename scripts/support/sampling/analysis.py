@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from support.graphs.scored import Scored
+from scripts.support.graphs.scored import Scored
 
 from treeparse.kernels.samples import nonprojective_samples as sampling
 from treeparse.kernels.sums import conditionals, elimination

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from support.graphs.scored import Scored
-from support.peers.clones import import_package
-from support.reports.markdown import cpu_name
-from support.reports.timing import Entry
-from support.sampling import methods, published
+from scripts.support.graphs.scored import Scored
+from scripts.support.peers.clones import import_package
+from scripts.support.reports.markdown import cpu_name
+from scripts.support.reports.timing import Entry
+from scripts.support.sampling import methods, published
 
 from treeparse import NonProjectiveCRF
 from treeparse.kernels.best.arborescence import are_trees

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.graphs.scored import Scored, Weights, random_graphs
-from support.reports.timing import Entry, race
+from scripts.support.graphs.scored import Scored, Weights, random_graphs
+from scripts.support.reports.timing import Entry, race
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from support.graphs.random_scores import random_scores
-from support.peers.samplers import Array, Heads, Sampler
+from scripts.support.graphs.random_scores import random_scores
+from scripts.support.peers.samplers import Array, Heads, Sampler
 
 from treeparse.trees.crf import TreeCRF
 

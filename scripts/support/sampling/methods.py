@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from support.sampling.colbourn import sample_word_by_word
-from support.sampling.rejection import sample_by_rejection
+from scripts.support.sampling.colbourn import sample_word_by_word
+from scripts.support.sampling.rejection import sample_by_rejection
 
 from treeparse.kernels.samples import nonprojective_samples
 from treeparse.kernels.samples.walks import STEPS_A_PAIR

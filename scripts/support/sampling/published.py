@@ -19,7 +19,7 @@ not row ``j`` as (19c-d), Fig. 5 and Fig. 7 print.
 import numba
 import numpy as np
 from numpy.typing import NDArray
-from support.compile import jit
+from scripts.support.compile import jit
 
 from treeparse.kernels.random import new_stream, uniform, uniforms
 from treeparse.kernels.samples.walks import fill_bins, new_bins, walk

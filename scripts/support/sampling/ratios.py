@@ -6,9 +6,9 @@ Times ``(1 + 1/n)^(n-1)``, the ratio of their numbers, it is how many trees reje
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
-from support.graphs.scored import Array, Scored
-from support.sampling.analysis import log_tries
-from support.sampling.experiment import Experiment, digits, line, rule
+from scripts.support.graphs.scored import Array, Scored
+from scripts.support.sampling.analysis import log_tries
+from scripts.support.sampling.experiment import Experiment, digits, line, rule
 
 DrawWeights = Callable[[np.random.Generator, tuple[int, ...]], Array]
 CHUNK = 1000  # graphs that are made at once

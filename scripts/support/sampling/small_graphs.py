@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from support.graphs.scored import Array, Scored
-from support.sampling.entries import SAMPLERS, WILSON_RC, draw
-from support.sampling.experiment import Experiment, line
-from support.sampling.laws import chi_square
+from scripts.support.graphs.scored import Array, Scored
+from scripts.support.sampling.entries import SAMPLERS, WILSON_RC, draw
+from scripts.support.sampling.experiment import Experiment, line
+from scripts.support.sampling.laws import chi_square
 
 WEIGHT, ARCS = 0.5, 6
 A, B, C = 1, 2, 3

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from support.reports import plots
-from support.reports.timing import Timed, take_turns
-from support.sampling.methods import (
+from scripts.support.reports import plots
+from scripts.support.reports.timing import Timed, take_turns
+from scripts.support.sampling.methods import (
     AUTO,
     COLBOURN,
     EXPANSION,

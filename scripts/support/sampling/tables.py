@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from support.graphs.scored import Scored, Weights, random_graphs
-from support.reports.timing import Entry
-from support.sampling import analysis
-from support.sampling import entries as samplers
-from support.sampling.experiment import Experiment, digits, line, rule, times
+from scripts.support.graphs.scored import Scored, Weights, random_graphs
+from scripts.support.reports.timing import Entry
+from scripts.support.sampling import analysis
+from scripts.support.sampling import entries as samplers
+from scripts.support.sampling.experiment import Experiment, digits, line, rule, times
 
 from treeparse.kernels.sums import elimination
 

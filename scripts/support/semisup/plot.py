@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from support.training.runs import Record
+from scripts.support.training.runs import Record
 
 BAR, POINT = "#56B4E9", "#000000"
 

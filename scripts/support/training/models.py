@@ -5,7 +5,7 @@ Models and cut treebanks lie in one folder: ``fast-TreeLikelihood-EWT/model``, `
 
 from pathlib import Path
 
-from support.training.treebanks import Treebank, part_of
+from scripts.support.training.treebanks import Treebank, part_of
 
 from treeparse.model import Parser
 from treeparse.shipped import shipped_files

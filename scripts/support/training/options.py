@@ -17,7 +17,7 @@ def add_run_options(parser: ArgumentParser, output: Path) -> None:
     """Declare ``--treebanks``, ``--output`` with its default, ``--work`` and ``--threads``."""
     default = os.environ.get("TREEPARSE_TREEBANKS", ".")
     parser.add_argument("--treebanks", type=Path, default=default, metavar="DIR", help="default: the variable's")
-    parser.add_argument("--output", type=Path, default=output, metavar="JSONL", help="default: in scripts/results")
+    parser.add_argument("--output", type=Path, default=output, metavar="JSONL", help="default: in experiments/results")
     parser.add_argument("--work", type=Path, metavar="DIR", help="keep the runs here (default: a temporary folder)")
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: as torch chooses)")
 

@@ -6,7 +6,7 @@ from helpers.batches import mixed_batch
 from helpers.chi_square import LIMIT
 from helpers.ranking import random_graph
 from helpers.tree_samples import ROOTS, Sampler, deviation, draw, flat_graphs, hostile_graphs
-from support.sampling import methods as compared
+from scripts.support.sampling import methods as compared
 
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.samples.nonprojective_samples import (
