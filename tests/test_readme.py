@@ -16,7 +16,9 @@ from treeparse.cli import main as cli
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+ENCODERS = (ROOT / "scripts" / "guide" / "pages" / "howto" / "encoder.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
@@ -39,31 +41,36 @@ def test_the_commands_parse() -> None:
         assert args.command == command[1]
 
 
-def test_the_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_fits_on_two_pages() -> None:
+    assert len(README.splitlines()) <= 120
+
+
+def test_the_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     torch.manual_seed(1)
     encoder = BiLSTMConfig(word_size=4, char_size=4, char_filters=4, hidden_size=4, layers=1, min_count=1)
     parser = Parser.build(ParserConfig(encoder=encoder, arc_size=4, label_size=4), learnable_sentences(10, seed=1))
     parser.save_pretrained(tmp_path / "model")
-    library, parsing = (block for block in blocks("python") if "EncoderConfig" not in block)
+    monkeypatch.chdir(ROOT)
+    parsing, library = blocks("python")
     exec(library, {})
     exec(parsing.replace("runs/mine", str(tmp_path / "model")), {})
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-def test_the_encoder_trains_and_its_model_parses(
+def test_the_encoder_of_the_guide_trains_and_its_model_parses(
     tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [block] = (block for block in blocks("python") if "EncoderConfig" in block)
+    [block] = re.findall(r"<<'PYTHON'\n(.*?)^PYTHON$", ENCODERS, re.DOTALL | re.MULTILINE)
     assert len(block.splitlines()) <= 30
     (tmp_path / "mine.py").write_text(block, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    [options] = re.findall(r"`(--model.encoder mine.*?)`", README)
+    options = " ".join(re.findall(r"--model\.encoder\S* \S+", ENCODERS))
     config = yaml.safe_load(tiny_config.read_text(encoding="utf-8"))
     del config["model"]["encoder"]
     tiny_config.write_text(yaml.safe_dump(config), encoding="utf-8")
     try:
         assert cli.main(["train", "--quiet", "--config", str(tiny_config), *shlex.split(options)]) == 0
-        [imported] = re.findall(r"--import \w+", block)
+        imported = re.findall(r"--import \w+", ENCODERS)[0]
         run, words = str(tmp_path / "run"), str(tmp_path / "dev.conllu")
         capsys.readouterr()
         assert cli.main(["predict", run, words, *shlex.split(imported)]) == 0
