@@ -228,12 +228,13 @@ DISTRIBUTIONS |= {"NonProjectiveSiblingCRF", "DISTRIBUTIONS"}
 
 
 def makers_of_distributions(path: Path) -> Iterator[str]:
-    """The functions of a file that make a distribution: by its class, or by the table of classes."""
+    """The functions of a file that make a distribution: by its class, by the table of classes, or by a config's."""
     for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(function, ast.FunctionDef):
             used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
             calls = {node.func.id for node in ast.walk(function) if is_call_by_name(node)}
-            if calls & DISTRIBUTIONS or "DISTRIBUTIONS" in used:
+            read = {ast.unparse(node) for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+            if calls & DISTRIBUTIONS or "DISTRIBUTIONS" in used or "self.config.distribution" in read:
                 yield f"{module_name(path)}.{function.name}"
 
 

@@ -20,21 +20,21 @@ from treeparse.model import Parser, ParserConfig
 from treeparse.model.feature_weights import label_weights, part_weights
 from treeparse.model.parser_config import LinearConfig
 from treeparse.model.scorers.linear import LinearScorer, nodes_of
-from treeparse.names import Algorithm, TreeKind
+from treeparse.names import Algorithm
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 from treeparse.training.linear_model import LinearLearner
 from treeparse.training.settings.train_config import LinearLearningConfig
-from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_sums
+from treeparse.trees.tree_families import DISTRIBUTIONS, distribution_named
 
 TRAINING = learnable_sentences(40, seed=1)
 BITS = 14
 SCORER = LinearConfig(bits=BITS, label_bits=10)
-every_trees = pytest.mark.parametrize("trees", get_args(TreeKind))
+every_trees = pytest.mark.parametrize("trees", [*DISTRIBUTIONS])
 every_algorithm = pytest.mark.parametrize("algorithm", get_args(Algorithm))
 
 
-def learner_of(trees: TreeKind, **settings: object) -> LinearLearner:
+def learner_of(trees: str, **settings: object) -> LinearLearner:
     """A learner after a few steps, so that its weights are not 0."""
     config = ParserConfig(trees=trees, scorer=SCORER)
     parser = Parser.build(config, TRAINING)
@@ -87,8 +87,10 @@ def assert_close(found: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(found.double(), expected.double(), atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("trees", [trees for trees in get_args(TreeKind) if have_sums(trees)])
-def test_a_log_linear_step_goes_up_the_gradient(trees: TreeKind) -> None:
+@pytest.mark.parametrize(
+    "trees", [trees for trees in [*DISTRIBUTIONS] if distribution_named(trees).tree_family.has_sums]
+)
+def test_a_log_linear_step_goes_up_the_gradient(trees: str) -> None:
     learner, greatest = learner_of(trees, algorithm="log_linear", rate=0.5), 0.0
     partial = replace(TRAINING[3], heads=(-1, *(TRAINING[3].heads or ())[1:]))
     for sentence in [*TRAINING[:3], partial]:
@@ -108,7 +110,7 @@ def test_a_log_linear_step_goes_up_the_gradient(trees: TreeKind) -> None:
 
 @every_trees
 @pytest.mark.parametrize("algorithm", ["perceptron", "mira"])
-def test_a_step_goes_from_the_best_tree_to_the_gold_tree(trees: TreeKind, algorithm: Algorithm) -> None:
+def test_a_step_goes_from_the_best_tree_to_the_gold_tree(trees: str, algorithm: Algorithm) -> None:
     learner, moved = learner_of(trees, algorithm=algorithm, step_limit=10.0), 0
     for sentence in TRAINING[:9]:
         dense, before = DenseParts(learner, sentence), learner.weights["parts"].clone()
@@ -151,8 +153,8 @@ def test_mira_with_several_trees_enforces_all_margins() -> None:
 
 @every_trees
 @every_algorithm
-def test_every_algorithm_learns(trees: TreeKind, algorithm: Algorithm) -> None:
-    if algorithm == "log_linear" and not have_sums(trees):
+def test_every_algorithm_learns(trees: str, algorithm: Algorithm) -> None:
+    if algorithm == "log_linear" and not distribution_named(trees).tree_family.has_sums:
         return  # refused: see below
     config = ParserConfig(trees=trees, scorer=SCORER)
     parser = Parser.build(config, TRAINING).eval()
@@ -335,7 +337,7 @@ def test_text_without_tags_is_refused_before_it_is_parsed(settings: list[str], t
 
 
 @pytest.mark.parametrize("trees", ["projective", "siblings", "second_order"])
-def test_named_features_sum_up_to_scores(trees: TreeKind) -> None:
+def test_named_features_sum_up_to_scores(trees: str) -> None:
     learner = learner_of(trees)
     learner.scorer.set_weights(**learner.weights)
     parser = learner.parser.eval()

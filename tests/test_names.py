@@ -5,26 +5,36 @@ from typing import get_args
 import pytest
 import torch
 
+from treeparse.errors import TreeparseError
 from treeparse.names import (
     COMBINATIONS,
     DECODERS,
     LISTING_COMBINATIONS,
     LISTING_DECODERS,
     Schedule,
-    TreeKind,
 )
 from treeparse.training.loop.parser_module import rate_share
 from treeparse.training.settings.train_config import ResolvedOptimization
-from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_crossing_arcs, have_sums, part_kinds
+from treeparse.trees import NonProjectiveCRF
+from treeparse.trees.tree_families import DISTRIBUTIONS, distribution_named
 
 
-def test_every_kind_of_trees_has_a_distribution() -> None:
-    assert set(get_args(TreeKind)) == set(DISTRIBUTIONS)
-    for name, distribution in DISTRIBUTIONS.items():
-        others = [torch.zeros(1, 2, 2, 2)] * len(part_kinds(name))
+def test_a_distribution_has_the_family_that_its_class_names() -> None:
+    for distribution in DISTRIBUTIONS.values():
+        kind = distribution.tree_family
+        others = [torch.zeros(1, 2, 2, 2)] * len(kind.part_kinds)
         family = distribution(torch.zeros(1, 2, 2), *others).family
-        values = family.kinds, family.crossing, family.has_sums
-        assert values == (part_kinds(name), have_crossing_arcs(name), have_sums(name))
+        assert isinstance(family, kind)
+
+
+def test_trees_go_by_a_name_or_a_class_path() -> None:
+    assert distribution_named("treeparse.trees.NonProjectiveCRF") is NonProjectiveCRF
+    with pytest.raises(TreeparseError, match=r"Unknown trees 'sibling'. Trees: .* did you mean siblings\?"):
+        distribution_named("sibling")
+    with pytest.raises(TreeparseError, match=r"must be a subclass of treeparse\.trees\.TreeCRF with a tree_family"):
+        distribution_named("treeparse.trees.LabeledCRF")
+    with pytest.raises(TreeparseError, match="'no_such_module' cannot be imported"):
+        distribution_named("no_such_module.Trees")
 
 
 def test_what_has_no_list_of_trees() -> None:

@@ -15,18 +15,17 @@ from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser, ParserConfig
 from treeparse.model.parser import known_arcs, likely_arcs
 from treeparse.model.parser_config import LinearConfig
-from treeparse.names import TreeKind
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 from treeparse.trees.parts import arcs_of
 
 LEAST = 0.05
-KINDS: list[TreeKind] = ["siblings", "second_order"]
+KINDS: list[str] = ["siblings", "second_order"]
 every_kind = pytest.mark.parametrize("trees", KINDS)
 
 
-def pruning_parser(trees: TreeKind = "second_order", least: float = LEAST) -> Parser:
+def pruning_parser(trees: str = "second_order", least: float = LEAST) -> Parser:
     return random_parser(replace(CONFIG, trees=trees, part_size=8, prune_below=least))
 
 
@@ -73,7 +72,7 @@ def test_known_arcs_of_whole_partial_and_crossing_trees() -> None:
 
 @every_kind
 @torch.no_grad()
-def test_a_pruned_distribution_is_the_whole_one_within_likely_arcs(trees: TreeKind) -> None:
+def test_a_pruned_distribution_is_the_whole_one_within_likely_arcs(trees: str) -> None:
     parser = pruning_parser(trees)
     batch = parser.collate(replace(each, heads=None, labels=None) for each in TRAINING[:6])
     whole, pruned = parser.distribution(batch, prune=False), parser.distribution(batch)
@@ -87,7 +86,7 @@ def test_a_pruned_distribution_is_the_whole_one_within_likely_arcs(trees: TreeKi
 
 
 @every_kind
-def test_training_keeps_known_arcs_and_learns_as_within(trees: TreeKind) -> None:
+def test_training_keeps_known_arcs_and_learns_as_within(trees: str) -> None:
     """The loss and its gradients are those of the distribution that is pruned after all parts are scored."""
     parser = pruning_parser(trees)
     batch = parser.collate(TRAINING[:6])
@@ -109,7 +108,7 @@ def test_training_keeps_known_arcs_and_learns_as_within(trees: TreeKind) -> None
 
 
 @every_kind
-def test_measuring_and_parsing_do_not_know_the_gold_arcs(trees: TreeKind) -> None:
+def test_measuring_and_parsing_do_not_know_the_gold_arcs(trees: str) -> None:
     parser = pruning_parser(trees, 0.4)
     bare = parser.parse([each.forms for each in TRAINING[:8]])
     batch = parser.collate(TRAINING[:8])

@@ -5,7 +5,6 @@ import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import pytest
 import torch
@@ -18,7 +17,7 @@ from treeparse.data.conllu import read_conllu
 from treeparse.data.nbest.list_files import read_nbest
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser, PartScores, ScorerOutput
-from treeparse.names import COMBINATIONS, Combination, TreeKind
+from treeparse.names import COMBINATIONS, Combination
 from treeparse.objectives import (
     Entropy,
     HeadSelection,
@@ -31,15 +30,17 @@ from treeparse.objectives import (
     TreeLikelihood,
 )
 from treeparse.training import load_config, train
-from treeparse.trees.tree_kinds import part_kinds
+from treeparse.trees.tree_families import DISTRIBUTIONS, distribution_named
 
-CROSSING: TreeKind = "nonprojective_siblings"  # without sums
-KINDS: list[TreeKind] = [name for name in get_args(TreeKind) if part_kinds(name) and name != CROSSING]
+CROSSING: str = "nonprojective_siblings"  # without sums
+KINDS: list[str] = [
+    name for name in [*DISTRIBUTIONS] if distribution_named(name).tree_family.part_kinds and name != CROSSING
+]
 every_kind = pytest.mark.parametrize("trees", KINDS)
 OBJECTIVES = [TreeLikelihood(), MaxMargin(), MinimumRisk(), SampledRisk(), KBestRisk(), Entropy()]
 
 
-def parser_of(trees: TreeKind) -> Parser:
+def parser_of(trees: str) -> Parser:
     """A parser of random weights, those of parts included."""
     return random_parser(replace(CONFIG, trees=trees, part_size=8))
 
@@ -86,7 +87,7 @@ def test_parts_learn_by_every_objective_of_whole_trees(parser: Parser, objective
 
 @every_kind
 def test_training_on_crossing_arcs(
-    trees: TreeKind, tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trees: str, tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A sentence whose tree the parser cannot build is learned from in part, and measured; training says so."""
     arcs = [(0, "root"), (1, "x"), (1, "x"), (2, "x")]  # the arc from word 2 to word 4 crosses that to word 3

@@ -4,7 +4,6 @@ from typing import Literal, get_args
 
 from treeparse.errors import TreeparseError, name_among
 
-TreeKind = Literal["nonprojective", "projective", "siblings", "second_order", "nonprojective_siblings"]
 Decoder = Literal["best", "arcs_first", "nonprojective", "projective", "minimum_risk"]
 DecoderName = Decoder | Literal["arcs-first", "minimum-risk"]  # the two spellings
 DECODERS: tuple[Decoder, ...] = get_args(Decoder)

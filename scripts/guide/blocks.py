@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Run the code blocks of the guide, and compare what they print with what its pages show.
 
     scripts/guide/blocks.py                  # all that takes seconds

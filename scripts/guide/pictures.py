@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Draw the pictures of the guide into its pages/pictures."""
 
 import argparse

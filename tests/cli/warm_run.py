@@ -21,7 +21,7 @@ from treeparse import LabeledCRF, NonProjectiveCRF, Parser, ProjectiveCRF, Secon
 from treeparse.cli.commands import warm
 from treeparse.model import ParserConfig
 from treeparse.model.parser_config import LinearConfig
-from treeparse.names import Algorithm, TreeKind
+from treeparse.names import Algorithm
 from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
 from treeparse.training.linear_model import LinearLearner
@@ -101,7 +101,7 @@ def use_all() -> None:
 
 def use_linear(sentences: list[Sentence]) -> None:
     """Learn and parse with a linear model."""
-    trees: tuple[TreeKind, ...] = ("projective", "siblings", "second_order")
+    trees: tuple[str, ...] = ("projective", "siblings", "second_order")
     for kind in trees:
         parser = Parser.build(ParserConfig(trees=kind, scorer=LinearConfig(bits=6, label_bits=6)), sentences).eval()
         for algorithm in get_args(Algorithm):

@@ -64,7 +64,7 @@ class BareFamily(Family):
     single_root: bool
     crossing: ClassVar[bool] = True
     name: ClassVar[str] = "bare"
-    kinds: ClassVar[tuple[PartKind, ...]] = (Valencies(),)
+    part_kinds: ClassVar[tuple[PartKind, ...]] = (Valencies(),)
 
     def items(self, parts: Tensors, lengths: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
         """Trees, their parts and their scores, an item each."""

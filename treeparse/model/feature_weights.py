@@ -13,7 +13,6 @@ from treeparse.linear.templates import BETWEEN, ROLES, Template
 from treeparse.model.parser import Parser
 from treeparse.model.scorers.linear import LinearScorer, byte_table, nodes_of
 from treeparse.sentence import Sentence
-from treeparse.trees.tree_kinds import part_kinds
 
 ABSENT = "none"
 
@@ -34,7 +33,7 @@ def part_weights(parser: Parser, sentence: Sentence, heads: Sequence[int], word:
     explained = _Explained(parser, sentence)
     cells = [heads[word - 1] * explained.size + word]
     tree = torch.tensor([[-1, *heads]])
-    for kind in part_kinds(parser.config.trees):
+    for kind in parser.config.tree_family.part_kinds:
         cells += kind.of_trees(tree, explained.lengths)[:, word].tolist()
     names = ("arcs", *explained.scorer.kinds)
     return [

@@ -41,7 +41,7 @@ from treeparse.trees import LabeledCRF, LabelSource, TreeCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.labels.sources import with_root_rule
 from treeparse.trees.parts import arcs_agreeing_with, arcs_of, named
-from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_crossing_arcs, part_kinds, search_settings
+from treeparse.trees.tree_families import DISTRIBUTIONS
 
 
 class Parser(nn.Module, AnyParser):
@@ -214,27 +214,28 @@ class Parser(nn.Module, AnyParser):
         Scores are ``(B, n+1, n+1)`` and ``(B, n+1, n+1, n+1)``, lengths ``(B,)``.
         """
         arcs, *others = scores
-        kinds = part_kinds(self.config.trees)
+        kinds = self.config.tree_family.part_kinds
         if len(others) != len(kinds):
             raise TreeparseError(
                 f"Trees of the kind {self.config.trees!r} (model.trees) score {named(kinds)}, but the scorer "
                 f"{type(self.scorer).__name__} returns {len(others)} kinds of part besides arcs: set "
                 "ScorerOutput.others."
             )
-        settings = search_settings(self.config.trees, training=self.training)
-        options = {"single_root": self.config.single_root, "validate_args": validate_args, **settings}
-        arguments = [arcs.double(), *others, lengths]
-        return DISTRIBUTIONS[self.config.trees](*arguments, **options)
+        distribution: Any = self.config.distribution
+        options = {"single_root": self.config.single_root, "validate_args": validate_args}
+        if distribution.search_limits is not None:  # otherwise a search would hold up a corpus or a training
+            options["limit"] = distribution.search_limits[0 if self.training else 1]
+        return distribution(arcs.double(), *others, lengths, **options)
 
     def _likely_arcs(self, arcs: Tensor, lengths: Tensor, keep: Tensor | None, *, validate_args: bool | None) -> Tensor:
         """The arcs ``(B, n+1, n+1)`` bool that the config's ``prune_below`` leaves."""
-        by_arcs = DISTRIBUTIONS["nonprojective" if have_crossing_arcs(self.config.trees) else "projective"]
+        by_arcs = DISTRIBUTIONS["nonprojective" if self.config.tree_family.crossing else "projective"]
         options = {"single_root": self.config.single_root, "validate_args": validate_args}
         return likely_arcs(by_arcs(arcs.detach().double(), lengths, **options), self.config.prune_below, keep)
 
     def _known(self, batch: Batch) -> Tensor | None:
         """The arcs of known trees, which are kept where arcs are pruned."""
-        return known_arcs(batch, crossing=have_crossing_arcs(self.config.trees)) if self.config.prune_below else None
+        return known_arcs(batch, crossing=self.config.tree_family.crossing) if self.config.prune_below else None
 
     def distribution_and_tags(
         self, batch: Batch, *, keep: Tensor | None = None, prune: bool = True

@@ -15,18 +15,14 @@ from treeparse.linear.attributes import AttributeHashes
 from treeparse.model.scorers.biaffine_scorer import BiaffineScorer
 from treeparse.model.scorers.linear import LinearScorer
 from treeparse.model.scorers.scorer import Scorer
-from treeparse.names import Decoder, TreeKind, decoder_named
+from treeparse.names import Decoder, decoder_named
 from treeparse.nn import BiLSTMConfig, EncoderConfig
 from treeparse.nn.encoder_config import Learner, ReaderConfig, check_counts, check_rates
 from treeparse.sentence import Sentence
-from treeparse.trees.tree_kinds import part_kinds
+from treeparse.trees import TreeCRF
+from treeparse.trees.families import Family
+from treeparse.trees.tree_families import distribution_named
 
-# The decoders that search among trees that score arcs alone, by the trees that score more.
-OTHER_TREES: Mapping[TreeKind, tuple[Decoder, ...]] = {
-    "siblings": ("nonprojective",),
-    "second_order": ("nonprojective",),
-    "nonprojective_siblings": ("projective",),
-}
 # The nodes that the feature templates of linear models may read, by kind.
 ROLES: Mapping[str, str] = {"arcs": "hdb", "siblings": "hds", "grandparents": "hdg", "labels": "hdb"}
 MOST_BITS = 30
@@ -228,7 +224,8 @@ class ParserConfig:
         trees: the trees of the distribution and the parts that they score. nonprojective: all trees, by their arcs;
             projective: the trees without crossing arcs, by their arcs; siblings: the same trees, by arcs and pairs of
             neighbouring dependents of a head; second_order: by arcs, such pairs, and the heads of heads;
-            nonprojective_siblings: all trees, by arcs and such pairs, which have best trees but no probabilities.
+            nonprojective_siblings: all trees, by arcs and such pairs, which have best trees but no probabilities. Or
+            the class path of a subclass of ``treeparse.trees.TreeCRF``.
         decoder: chooses the parse: best, the best labelled tree of the distribution; arcs_first, the best tree without
             labels, whose arcs then get their best labels, which is faster; nonprojective, the best of all
             trees; projective, the best tree without crossing arcs; minimum_risk, the tree of the highest expected LAS.
@@ -247,7 +244,7 @@ class ParserConfig:
     label_size: int = 64
     dropout: float = 0.33
     single_root: bool = True
-    trees: TreeKind = "nonprojective"
+    trees: str = "nonprojective"
     decoder: Decoder = "best"
     tags: TagWeights = field(default_factory=TagWeights)
     temperature: float = 1.0
@@ -266,7 +263,8 @@ class ParserConfig:
         object.__setattr__(self, "decoder", decoder_named(self.decoder))
         if isinstance(self.scorer, LinearConfig) and self.tags.columns():
             raise TreeparseError("Linear models predict no tags: set the weights of model.tags to 0.")
-        if self.decoder in OTHER_TREES.get(self.trees, ()):
+        family = self.tree_family
+        if family.part_kinds and self.decoder == ("projective" if family.crossing else "nonprojective"):
             raise TreeparseError(
                 f"The decoder {self.decoder} searches among trees that score arcs alone, but trees {self.trees} score "
                 "more: use the decoder best, arcs_first or minimum_risk."
@@ -275,7 +273,7 @@ class ParserConfig:
     def _check_pruning(self) -> None:
         if not 0 <= self.prune_below < 1:
             raise TreeparseError(f"prune_below must be from 0 up to, but not including, 1, got {self.prune_below}.")
-        if self.prune_below and self.trees not in OTHER_TREES:
+        if self.prune_below and not self.tree_family.part_kinds:
             raise TreeparseError(
                 "prune_below is for trees that score more than arcs: siblings, second_order and "
                 f"nonprojective_siblings, not {self.trees}. Set it to 0."
@@ -287,9 +285,19 @@ class ParserConfig:
             )
 
     @property
+    def distribution(self) -> type[TreeCRF]:
+        """The distribution of the trees."""
+        return distribution_named(self.trees)
+
+    @property
+    def tree_family(self) -> type[Family]:
+        """The family of the trees: their kinds of part, whether they have sums, and whether arcs may cross."""
+        return self.distribution.tree_family
+
+    @property
     def part_names(self) -> tuple[str, ...]:
         """The names of the kinds of part of the trees besides arcs."""
-        return tuple(kind.name for kind in part_kinds(self.trees))
+        return tuple(kind.name for kind in self.tree_family.part_kinds)
 
     @property
     def reader(self) -> ReaderConfig:

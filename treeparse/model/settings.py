@@ -17,6 +17,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model import parser_config
 from treeparse.model.parser_config import ParserConfig, ScorerConfig
 from treeparse.nn import EncoderConfig
+from treeparse.trees import TreeCRF
 
 CLASSES = (EncoderConfig, ScorerConfig)
 # The classes of a config that names none.
@@ -52,6 +53,9 @@ def read_settings(kind: type[T], data: Any, where: str) -> T:
         raise TreeparseError(f"{where} has settings that {kind.__name__} does not have: {', '.join(unknown):.200}.")
     parts = {name for name, hint in hints.items() if is_dataclass(hint)} & data.keys()
     values = {name: value for name, value in data.items() if name not in parts}
+    trees = values.get("trees")
+    if kind is ParserConfig and isinstance(trees, str) and "." in trees:
+        _imported_class(TreeCRF, trees, f"{where}, trees")
     if _names_class(values):
         raise TreeparseError(f"{where} has a class_path in a setting that is no part of a parser.")
     read = {name: _read_part(hints[name], data[name], f"{where}, {name}") for name in parts}

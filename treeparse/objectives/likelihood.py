@@ -64,10 +64,10 @@ class HeadSelection(Objective):
         Raises:
             TreeparseError: for trees that score more than arcs.
         """
-        if distribution.base.family.kinds:
+        if distribution.base.family.part_kinds:
             raise TreeparseError(
                 f"HeadSelection scores arcs alone, but {distribution.base.family.name} trees score "
-                f"{named(distribution.base.family.kinds)}: train with TreeLikelihood, MaxMargin or MeanField."
+                f"{named(distribution.base.family.part_kinds)}: train with TreeLikelihood, MaxMargin or MeanField."
             )
         heads, labels = known_tree(batch)
         return head_selection(distribution.arcs.scores, batch, heads) - distribution.label_log_prob(heads, labels)

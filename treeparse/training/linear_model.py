@@ -54,7 +54,6 @@ from treeparse.training.state.run_directory import (
 )
 from treeparse.trees import TreeCRF
 from treeparse.trees.parts import PartKind
-from treeparse.trees.tree_kinds import have_sums, part_kinds
 
 LEAST_GRADIENT = 1e-3  # of a part whose features log-linear learning updates
 LABEL_ALGORITHMS: Mapping[Algorithm, int] = {"perceptron": PERCEPTRON, "mira": MIRA, "log_linear": LOG_LINEAR}
@@ -159,7 +158,7 @@ class LinearLearner:
         self.parser, self.scorer, self.config = parser, scorer, config
         self.step: int = 1
         self.rate: float = config.rate
-        self.kinds: tuple[PartKind, ...] = part_kinds(parser.config.trees)
+        self.kinds: tuple[PartKind, ...] = parser.config.tree_family.part_kinds
         parts, labels = scorer.weights()
         self.weights: dict[str, Tensor] = {"parts": parts, "labels": labels}
         self.sums: dict[str, Tensor] = {
@@ -299,7 +298,7 @@ def check_linear(config: TrainConfig) -> None:
         raise TreeparseError(
             "A linear model learns from whole treebanks alone: leave out data.unlabelled and data.temperature."
         )
-    if config.learning.algorithm == "log_linear" and not have_sums(config.model.trees):
+    if config.learning.algorithm == "log_linear" and not config.model.tree_family.has_sums:
         raise TreeparseError(
             f"learning.algorithm log_linear needs probabilities, which trees {config.model.trees} do not have: choose "
             "perceptron or mira."

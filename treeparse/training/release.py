@@ -20,18 +20,10 @@ from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
 from treeparse.model.folder import CARD, check_model_folder
-from treeparse.names import TreeKind
 from treeparse.training.state.provenance import Provenance, licence_tag
 from treeparse.training.state.run_directory import EpochRecord, RunDirectory, best_record, clock
 
 UD_FILE = re.compile(r"([a-z]{2,3})_\w+-ud-\w+\.conllu")  # named by its language
-TREES: Mapping[TreeKind, str] = {
-    "nonprojective": "all trees",
-    "projective": "trees without crossing arcs",
-    "siblings": "trees without crossing arcs, by arcs and pairs of neighbouring dependents",
-    "nonprojective_siblings": "all trees, by arcs and pairs of neighbouring dependents",
-    "second_order": "trees without crossing arcs, by arcs, pairs of neighbouring dependents and heads of heads",
-}
 
 
 @dataclass(frozen=True)
@@ -166,8 +158,8 @@ def _description(parser: Parser) -> str:
     return (
         f"A graph-based dependency parser by treeparse: {config.scorer.description(config)} of arcs and "
         f"{len(parser.indexer.labels)} labels, {weights:,} weights. It gives "
-        f"probabilities to {TREES[config.trees]}, with {roots} under the root. It reads the words of a sentence"
-        f"{read}, split as in the treebanks below.{prediction}"
+        f"probabilities to {config.tree_family.description}, with {roots} under the root. It reads the words of a "
+        f"sentence{read}, split as in the treebanks below.{prediction}"
     )
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from typing import get_args
 
+import torch
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Backend, Family, Method
+from treeparse.trees.families.nonprojective_family import Nonprojective
+from treeparse.trees.families.projective_family import Projective
 from treeparse.trees.randomness import Generators
 
 BACKENDS = get_args(Backend)
@@ -30,6 +33,8 @@ class NonProjectiveCRF(TreeCRF):
         validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
     """
 
+    tree_family = Nonprojective
+
     def __init__(
         self,
         scores: Tensor,
@@ -44,6 +49,10 @@ class NonProjectiveCRF(TreeCRF):
             raise TreeparseError(f"Unknown backend {backend!r}. Backends: {names}; None takes the fastest.")
         self.backend: Backend | None = backend
         super().__init__(scores, lengths, single_root=single_root, validate_args=validate_args)
+
+    @classmethod
+    def make_family(cls, device: torch.device, single_root: bool, option: str = "") -> Family:
+        return families.nonprojective(device, single_root=single_root, backend="torch" if option else None)
 
     @property
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -75,6 +84,8 @@ class ProjectiveCRF(TreeCRF):
     ``TreeCRF`` has the arguments and the rules for derivatives: call ``backward`` once for each distribution.
     """
 
-    @property
-    def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return families.projective(self.scores.device, single_root=self.single_root)
+    tree_family = Projective
+
+    @classmethod
+    def make_family(cls, device: torch.device, single_root: bool, option: str = "") -> Family:
+        return families.projective(device, single_root=single_root)

@@ -1,8 +1,7 @@
 """The base class of distributions over unlabelled trees: arguments, checks and the torch.distributions interface."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Size, Tensor
@@ -11,6 +10,7 @@ from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property, graph_property
 from treeparse.pictures.notebook import distribution_in_notebook
+from treeparse.trees import operators
 from treeparse.trees.checks import (
     BROADCASTING,
     check_count,
@@ -47,6 +47,8 @@ MIN_TEMPERATURE = 1e-12  # by which scores stay far from the largest float64
 
 class TreeCRF(TreeDistribution):
     """A distribution over trees whose log probability is, up to a constant, the summed score of the tree's parts.
+
+    A subclass names its ``tree_family``, or has a ``family`` of its own.
 
     The parts are arcs and, in some families, further kinds (``parts``). Node 0 is the root and node ``j`` the ``j``-th
     word; ``scores[..., head, dependent]``. -inf forbids a part; finite scores lie between -1e6 and 1e6
@@ -95,6 +97,14 @@ class TreeCRF(TreeDistribution):
     parts: Parts
     flat: FlatTrees  # the trees as one flat batch in float64, from which all values are computed
 
+    tree_family: ClassVar[type[Family]]
+    search_limits: ClassVar[tuple[int, int] | None] = None  # of a parser in training and otherwise: its ``limit``
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "tree_family" in vars(cls):
+            operators.MAKERS[cls.tree_family.name] = cls.make_family
+
     def __init__(
         self,
         scores: Tensor,
@@ -118,14 +128,20 @@ class TreeCRF(TreeDistribution):
             self.parts = self.parts.map(clamped)
         self.scores = self.parts[0]
         if others:
-            check_other_parts(self.parts, self.family.kinds, self.lengths, values=bool(self._validate_args))
+            check_other_parts(self.parts, self.family.part_kinds, self.lengths, values=bool(self._validate_args))
         validate = bool(self._validate_args)
         self.flat = FlatTrees(self.family, self.parts, self.lengths, validate=validate, plain=plain)
 
+    @classmethod
+    def make_family(cls, device: torch.device, single_root: bool, option: str = "") -> Family:
+        """Return the family for scores on a device; ``option`` tells it from others of its class."""
+        del device, option
+        return cls.tree_family(single_root)
+
     @property
-    @abstractmethod
     def family(self) -> Family:
         """The family, which defines the trees and computes sums, best trees and draws."""
+        return self.make_family(self.scores.device, self.single_root)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -440,10 +456,10 @@ class TreeCRF(TreeDistribution):
         own, other, can_read = self.lengths, q.lengths, self._validate_args or readable_without_sync(self.lengths)
         if can_read and own is not other and not torch.equal(other.to(own.device), own):
             raise TreeparseError("Two distributions to compare must be over the same lengths, got different lengths.")
-        if q.family.kinds != self.family.kinds[: len(q.family.kinds)]:
+        if q.family.part_kinds != self.family.part_kinds[: len(q.family.part_kinds)]:
             raise TreeparseError(
-                f"-E_p[log q] needs marginals of all parts that q scores: p scores {named(self.family.kinds)}, "
-                f"q scores {named(q.family.kinds)}."
+                f"-E_p[log q] needs marginals of all parts that q scores: p scores {named(self.family.part_kinds)}, "
+                f"q scores {named(q.family.part_kinds)}."
             )
         return q
 

@@ -199,7 +199,7 @@ class FlatTrees:
         if own.crossing and not other.crossing:
             result = result | allow_conflict(*constants, self.log_marginals > -torch.inf, cross)
         if other.single_root and not own.single_root:
-            if not own.crossing or own.kinds:
+            if not own.crossing or own.part_kinds:
                 return result | allow_conflict(*constants, self.log_marginals > -torch.inf, are_both_of_root)
             # Two words that the root may head can hang from it both: cutting their arcs makes no cycle.
             result = result | ((self.is_arc & (self.arcs > -torch.inf))[:, 0].sum(-1) > 1)
@@ -208,7 +208,7 @@ class FlatTrees:
     @cached_property
     def other_masks(self) -> list[Tensor]:
         """For every kind of part but arcs, the entries ``(B, ...)`` bool that are parts; all others are ignored."""
-        return [kind.mask(self.lengths, self.arcs.shape[-1]) for kind in self.family.kinds]
+        return [kind.mask(self.lengths, self.arcs.shape[-1]) for kind in self.family.part_kinds]
 
     def allows_some(self, parts: Tensor, kind: int = 0) -> Tensor:
         """Tell which items ``(B,)`` have a tree with one of some parts ``(B, ...)`` bool of a kind, by default arcs."""
@@ -338,13 +338,13 @@ class FlatTrees:
         arcs = (heads.clamp(0, size - 1) * size + position).transpose(0, 1).reshape(items, samples * size)
         values = gather(self.arcs.reshape(items, size * size), 1, arcs).reshape(items, samples, size).transpose(0, 1)
         of_arcs = torch.where(heads >= 0, values, 0.0)
-        return [of_arcs, *self.other_scores_of(heads)] if self.family.kinds else [of_arcs]
+        return [of_arcs, *self.other_scores_of(heads)] if self.family.part_kinds else [of_arcs]
 
     def other_scores_of(self, heads: Tensor) -> list[Tensor]:
         """Do ``part_scores_of`` for other parts than arcs."""
         trees, repeated = heads.flatten(0, 1), self.lengths.expand(heads.shape[:2]).reshape(-1)
         scores = []
-        for index, kind in enumerate(self.family.kinds, 1):
+        for index, kind in enumerate(self.family.part_kinds, 1):
             parts = kind.of_trees(trees, repeated)
             scores.append(scores_of_parts(self.given[index], parts.reshape(*heads.shape[:2], parts.shape[-1])))
         return scores
@@ -360,4 +360,4 @@ class FlatTrees:
             item = self.unflat(~exist).nonzero()[0].tolist()
             scores = self.unflat(self.arcs.detach())
             lengths, family = self.unflat(self.lengths), self.family
-            raise no_tree_error(scores, lengths, item, single_root=family.single_root, kinds=family.kinds)
+            raise no_tree_error(scores, lengths, item, single_root=family.single_root, kinds=family.part_kinds)

@@ -20,7 +20,7 @@ The operators ``torch.ops.treeparse`` are functions of the scores of parts, leng
 are as for ``Family``: one tensor ``(B, ...)`` a kind of part, arcs in float64 first; lengths are int64 ``(B,)``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,27 +28,13 @@ import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.trees import families
 from treeparse.trees.families import Family
-from treeparse.trees.families.nonprojective_family import Nonprojective
-from treeparse.trees.families.projective_family import Projective
-from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
 from treeparse.trees.look_ups import ARE_NEW, LIBRARY, OPERATORS, define
 
 below_autograd = torch._C._AutoDispatchBelowAutograd
 TREES = "str trees, bool single_root"
-# Families by name, from a device, whether there is a single root, and the family's option.
-_MAKERS: Mapping[str, Callable[[torch.device, bool, str], Family]] = {
-    Nonprojective.name: lambda device, single_root, backend: families.nonprojective(
-        device, single_root=single_root, backend="torch" if backend else None
-    ),
-    Projective.name: lambda device, single_root, _: families.projective(device, single_root=single_root),
-    ProjectiveSiblings.name: lambda _, single_root, __: ProjectiveSiblings(single_root),
-    ProjectiveGrandparents.name: lambda _, single_root, __: ProjectiveGrandparents(single_root),
-    NonprojectiveSiblings.name: lambda _, single_root, limit: NonprojectiveSiblings(
-        single_root, int(limit) if limit else None
-    ),
-}
+MAKERS: dict[str, Callable[[torch.device, bool, str], Family]] = {}
+"""Families by name, from a device, whether there is a single root, and the option: ``TreeCRF`` adds its subclasses'."""
 
 
 def name_of(family: Family) -> str:
@@ -57,7 +43,7 @@ def name_of(family: Family) -> str:
     Raises:
         TreeparseError: there are no operators for the family.
     """
-    if family.name not in _MAKERS:
+    if family.name not in MAKERS:
         raise TreeparseError(
             f"There are no operators for {family.name} trees, so that neither torch.compile nor torch.func can see "
             "through them: take the distribution out of what is compiled or transformed."
@@ -67,7 +53,7 @@ def name_of(family: Family) -> str:
 
 def _family(trees: str, single_root: bool, device: torch.device) -> Family:
     name, _, option = trees.partition(":")
-    return _MAKERS[name](device, single_root, option)
+    return MAKERS[name](device, single_root, option)
 
 
 def call(name: str, family: Family, first: Sequence[Tensor] | Tensor, *others: Any) -> Any:

@@ -8,7 +8,6 @@ from torch import Tensor
 from treeparse.errors import TreeparseError
 from treeparse.trees.approximate.mean_field_marginals import MeanFieldCRF, mean_field
 from treeparse.trees.crf import TreeCRF
-from treeparse.trees.families import Family
 from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
 
 
@@ -31,6 +30,8 @@ class SiblingCRF(TreeCRF):
     ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution.
     """
 
+    tree_family = ProjectiveSiblings
+
     def __init__(
         self,
         scores: Tensor,
@@ -41,10 +42,6 @@ class SiblingCRF(TreeCRF):
         validate_args: bool | None = None,
     ) -> None:
         super().__init__(scores, lengths, others=(siblings,), single_root=single_root, validate_args=validate_args)
-
-    @property
-    def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return ProjectiveSiblings(self.single_root)
 
 
 class SecondOrderCRF(TreeCRF):
@@ -63,6 +60,8 @@ class SecondOrderCRF(TreeCRF):
         validate_args: torch's default if None.
     """
 
+    tree_family = ProjectiveGrandparents
+
     def __init__(
         self,
         scores: Tensor,
@@ -75,10 +74,6 @@ class SecondOrderCRF(TreeCRF):
     ) -> None:
         others = siblings, grandparents
         super().__init__(scores, lengths, others=others, single_root=single_root, validate_args=validate_args)
-
-    @property
-    def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return ProjectiveGrandparents(self.single_root)
 
 
 class BoundedMode(NamedTuple):
@@ -107,6 +102,9 @@ class NonProjectiveSiblingCRF(TreeCRF):
         validate_args: torch's default if None.
     """
 
+    tree_family = NonprojectiveSiblings
+    search_limits = (1, 20)  # a trained parser needs fewer branches than 20, a new one may need any number
+
     def __init__(
         self,
         scores: Tensor,
@@ -120,6 +118,10 @@ class NonProjectiveSiblingCRF(TreeCRF):
         _check_limit(limit)
         self.limit = limit
         super().__init__(scores, lengths, others=(siblings,), single_root=single_root, validate_args=validate_args)
+
+    @classmethod
+    def make_family(cls, device: torch.device, single_root: bool, option: str = "") -> NonprojectiveSiblings:
+        return NonprojectiveSiblings(single_root, int(option) if option else None)
 
     @property
     def family(self) -> NonprojectiveSiblings:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -40,7 +40,6 @@ from treeparse.rules import RuleTally
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledDistribution, Mixture
 from treeparse.trees.parts import arcs_of
-from treeparse.trees.tree_kinds import part_kinds
 
 ARC_BYTES = 60  # at least, for the scores of an arc and what parsing makes of them
 PART_BYTES = 8  # at least, for the score of a part of three words and its copy
@@ -233,7 +232,7 @@ def _check_lengths(model: Model, sentences: Sequence[Sentence], first: int) -> N
     memory = _machine_memory()
     if memory is None or model.device.type != "cpu":
         return
-    kinds = max(len(part_kinds(network.config.trees)) for network in model.networks)
+    kinds = max(len(network.config.tree_family.part_kinds) for network in model.networks)
 
     def needed_for(words: int) -> float:
         nodes = words + 1
@@ -310,7 +309,7 @@ def _threads(device: torch.device) -> dict[str, int]:
 def _limits(model: Model, request: TreeRequest) -> dict[str, int]:
     """The size of batches. The k trees of a batch, the label scores that lists need, and scores of parts must fit."""
     batch_words = min(request.batch_words, CPU_WORDS) if model.device.type == "cpu" else request.batch_words
-    has_parts = any(part_kinds(network.config.trees) for network in model.networks)
+    has_parts = any(network.config.tree_family.part_kinds for network in model.networks)
     if not request.is_list:
         return {"max_words": batch_words, **({"max_squared": PART_CELLS} if has_parts else {})}
     scores = LABEL_SCORES // len(model.networks)

@@ -14,12 +14,11 @@ from treeparse.data.files import expand_paths
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
-from treeparse.names import TreeKind
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence, nonprojective_words, tree_problem
 from treeparse.training.settings.train_config import DataConfig, TrainConfig
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
-from treeparse.trees.tree_kinds import have_crossing_arcs, have_sums
+from treeparse.trees.tree_families import distribution_named
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -128,9 +127,9 @@ def load_training_mix(config: TrainConfig, treebanks: Treebanks, say: Say) -> Tr
     return TrainingMix(draw, text, data.mixing, data.unlabelled_ratio)
 
 
-def say_crossing_arcs(trees: TreeKind, train: Sequence[Sentence], say: Say) -> None:
+def say_crossing_arcs(trees: str, train: Sequence[Sentence], say: Say) -> None:
     """Tell ``say`` how many arcs of training trees cross others, if the model's trees have no such arcs."""
-    if have_crossing_arcs(trees):
+    if distribution_named(trees).tree_family.crossing:
         return
     counts = [_nonprojective_arcs(sentence.heads) for sentence in train if sentence.heads is not None]
     if sum(counts):
@@ -157,7 +156,7 @@ def _nonprojective_arcs(heads: Sequence[int]) -> int:
     return 0 if tree_problem(heads, single_root=False) else len(nonprojective_words(heads))
 
 
-def check_objective(objective: Objective, train: Sequence[Sentence], *, trees: TreeKind, unlabelled: bool) -> None:
+def check_objective(objective: Objective, train: Sequence[Sentence], *, trees: str, unlabelled: bool) -> None:
     """Raise if an objective, or a term of it, finds no sentences to learn from, or if some sentences have no objective.
 
     Args:
@@ -166,7 +165,7 @@ def check_objective(objective: Objective, train: Sequence[Sentence], *, trees: T
         trees: the model's trees, which must have the sums that the objective needs.
         unlabelled: whether there is unlabelled text, too.
     """
-    if objective.needs_sums and not have_sums(trees):
+    if objective.needs_sums and not distribution_named(trees).tree_family.has_sums:
         raise TreeparseError(
             f"model.trees {trees} have no probabilities, which the objective {type(objective).__name__} needs: choose "
             "the objective treeparse.objectives.MeanField or MaxMargin, or model.trees siblings."

@@ -6,6 +6,7 @@ CUDA). A distribution uses both through one object, so a new backend is a new cl
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import torch
@@ -66,20 +67,22 @@ class DistinctTrees(NamedTuple):
     keys: Tensor  # (B, K) log probabilities plus Gumbel noise, descending
 
 
+@dataclass(frozen=True)
 class Family(ABC):
     """Plain functions of scores of parts and int64 lengths ``(B,)``, without autograd.
 
     Results are on the scores' device. Draws take one seed an item, int64 ``(B,)``, on any device.
 
-    Every family has the abstract methods and ``kinds``: sums, best trees, membership, and the parts of a tree, from
-    which its score follows. All other methods are capabilities: a family without one inherits a method that raises
-    an error, which names the families that have it.
+    Every family has the abstract methods and ``part_kinds``: sums, best trees, membership, and the parts of a tree,
+    from which its score follows. All other methods are capabilities: a family without one inherits a method that
+    raises an error, which names the families that have it.
 
     Attributes:
         single_root: whether exactly one word hangs from node 0.
         crossing: whether arcs may cross.
         name: what error messages call these trees.
-        kinds: the kinds of part besides arcs.
+        part_kinds: the kinds of part besides arcs.
+        description: completes "probabilities of ..." in a model card.
         has_sums: whether log partition and marginals are computed; without them both raise, as a search alone is.
         option: what tells the family from others of its name, for operators; "" for nothing.
     """
@@ -87,7 +90,8 @@ class Family(ABC):
     single_root: bool
     crossing: ClassVar[bool]
     name: ClassVar[str]
-    kinds: ClassVar[tuple[PartKind, ...]] = ()
+    description: ClassVar[str] = "trees"
+    part_kinds: ClassVar[tuple[PartKind, ...]] = ()
     has_sums: ClassVar[bool] = True
 
     @property

@@ -119,7 +119,7 @@ class KernelFamily(Family):
             return sample_by_beam(arcs, lengths, seeds, count, **options)
         bound = {"single_root": self.single_root, "threads": torch.get_num_threads()}
         sample, log_partition, trie = (partial(kernel, **bound) for kernel in self.drawing)
-        kernels = DrawKernels(sample, log_partition, trie, self.kinds)
+        kernels = DrawKernels(sample, log_partition, trie, self.part_kinds)
         arguments = floats(arcs), integers(lengths), seed_bits(seeds), count
         more: dict[str, Any] = {"others": tuple(map(floats, others))} if others else {}
         if method == "trie":

@@ -45,6 +45,7 @@ class Nonprojective(KernelFamily):
 
     crossing: ClassVar[bool] = True
     name: ClassVar[str] = "nonprojective"
+    description: ClassVar[str] = "all trees"
     functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=elimination.log_partition,
         log_partition_and_marginals=elimination.log_partition_and_marginals,

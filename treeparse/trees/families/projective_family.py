@@ -20,6 +20,7 @@ class Projective(KernelFamily):
 
     crossing: ClassVar[bool] = False
     name: ClassVar[str] = "projective"
+    description: ClassVar[str] = "trees without crossing arcs"
     functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=inside_outside.log_partition,
         log_partition_and_marginals=inside_outside.log_partition_and_marginals,

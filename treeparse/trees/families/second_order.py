@@ -47,7 +47,8 @@ class ProjectiveSiblings(_ProjectiveParts):
     """Sums and best trees in O(n^3) by spans whose last dependent is known."""
 
     name: ClassVar[str] = "sibling"
-    kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
+    description: ClassVar[str] = "trees without crossing arcs, by arcs and pairs of neighbouring dependents"
+    part_kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
     functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=inside_outside.log_partition,
         log_partition_and_marginals=inside_outside.log_partition_and_marginals,
@@ -66,7 +67,10 @@ class ProjectiveGrandparents(_ProjectiveParts):
     """Sums and best trees in O(n^4) by the same spans, whose head's head is known, too."""
 
     name: ClassVar[str] = "second-order"
-    kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS, GRANDPARENTS)
+    description: ClassVar[str] = (
+        "trees without crossing arcs, by arcs, pairs of neighbouring dependents and heads of heads"
+    )
+    part_kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS, GRANDPARENTS)
     functions: ClassVar[KernelFunctions] = KernelFunctions(
         log_partition=inside_outside.log_partition,
         log_partition_and_marginals=inside_outside.log_partition_and_marginals,
@@ -95,7 +99,8 @@ class NonprojectiveSiblings(Family):
     has_sums: ClassVar[bool] = False
     crossing: ClassVar[bool] = True
     name: ClassVar[str] = "nonprojective sibling"
-    kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
+    description: ClassVar[str] = "all trees, by arcs and pairs of neighbouring dependents"
+    part_kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
 
     @property
     def option(self) -> str:

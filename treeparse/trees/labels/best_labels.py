@@ -19,7 +19,7 @@ from treeparse.trees.labels.labeled_trees import LabeledTree
 
 FIRST_TREES = 4  # unlabelled trees that a list begins with; their number doubles as long as it is too small
 NEAR, MOST_NEAR = 2.0, 16  # nats below the highest bound of a word, and arcs a word
-# Nodes beyond which rounds cost more than the labels of near arcs, by the number of kinds of part besides arcs.
+# Nodes beyond which rounds cost more than the labels of near arcs, with 0, 1 or more kinds of part besides arcs.
 MANY = 400, 100, 16
 ROUNDS = 8  # of scoring the arcs of the best tree; items that need more have most of their arcs scored
 
@@ -138,7 +138,7 @@ class BestLabeled:
         def best_scores_of_items(items: Tensor) -> Tensor:
             return arcs[items] + self.labels.of_items(items).best()
 
-        near = NEAR if arcs.shape[-1] > MANY[len(self.trees.family.kinds)] else None
+        near = NEAR if arcs.shape[-1] > MANY[min(len(self.trees.family.part_kinds), 2)] else None
         return best_under_bounds(self._over(arcs + bound), best_scores, best_scores_of_items, near)
 
     def arcs_first(self) -> LabeledTree:

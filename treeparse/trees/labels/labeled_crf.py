@@ -36,7 +36,7 @@ from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, arcs_of, named, straight_through
 from treeparse.trees.randomness import Generators, item_seeds, perturbed
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF
-from treeparse.trees.tree_kinds import DISTRIBUTIONS
+from treeparse.trees.tree_families import DISTRIBUTIONS
 from treeparse.trees.tree_lists import (
     BestLabeledTrees,
     DrawnLabeledTrees,
@@ -217,10 +217,11 @@ class LabeledCRF(TreeDistribution):
             decoder == "nonprojective"
         ):
             return self
-        if self.base.family.kinds:
+        if self.base.family.part_kinds:
             raise TreeparseError(
                 f"The decoder {decoder!r} searches among trees that score arcs alone, but {self.base.family.name} "
-                f"trees score {named(self.base.family.kinds)}: use the decoder 'best', 'arcs_first' or 'minimum_risk'."
+                f"trees score {named(self.base.family.part_kinds)}: use the decoder 'best', 'arcs_first' or "
+                "'minimum_risk'."
             )
         base = DISTRIBUTIONS[decoder](self.scores, self.lengths, single_root=self.base.single_root, validate_args=False)
         return self._with(base.with_scores(self.scores, validate_args=self.base.flat.validate), self.label_scores)
