@@ -270,6 +270,9 @@ def parse_files(
 @contextmanager
 def _uncollected() -> Iterator[None]:
     """Keep the garbage collector from the million objects of torch and the model, which takes 5% of the time."""
+    if gc.get_freeze_count():  # the program that runs this command has done so, and would lose it
+        yield
+        return
     gc.freeze()
     try:
         yield
