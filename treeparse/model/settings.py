@@ -83,10 +83,15 @@ def _imported_class(base: type[T], path: Any, where: str) -> type[T]:
             f"it: import {module:.100} first; in commands, --import {module:.100}."
         )
     # Not getattr, which could run a module's code.
-    kind = vars(sys.modules[module]).get(name) if module else vars(nn).get(name, vars(parser_config).get(name))
+    kind = vars(sys.modules[module]).get(name) if module else _named_class(name)
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise TreeparseError(f"{where}: {path!r:.100} must be a subclass of {base.__name__}.")
     return kind
+
+
+def _named_class(name: str) -> Any:
+    """Return the class that needs no path; None if there is none."""
+    return vars(nn).get(name, vars(parser_config).get(name))
 
 
 def _names_class(data: Any) -> bool:
@@ -109,8 +114,8 @@ def _mapping(settings: Any) -> dict[str, Any]:
 
 
 def class_path(kind: type) -> str:
-    """Return the name of a class of the package, or the path of any other, under which it can be imported again."""
-    if kind.__module__.startswith("treeparse."):
+    """Return the name of a class that has one here, or the path of any other, under which it can be imported again."""
+    if _named_class(kind.__name__) is kind:
         return kind.__name__
     if kind.__module__ == "__main__" or "." in kind.__qualname__:
         raise TreeparseError(
