@@ -1,6 +1,7 @@
 """`TreeRequest`: which trees to find for every sentence, and what to add to them."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal, Self, TypedDict
 
@@ -11,9 +12,14 @@ from treeparse.rules import Rules, RuleSearch, as_search
 
 TreeMethod = Literal["parse", "kbest", "sample", "score"]
 LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature would show in the probabilities
-METHODS_OF_OPTIONS = {"head_threshold": ("parse",), "gradient": ("parse",), "k": ("kbest", "sample")} | dict.fromkeys(
-    ("replacement", "seed", "temperature"), ("sample",)
-)
+METHODS_OF_OPTIONS: Mapping[str, tuple[TreeMethod, ...]] = {  # of those that not all methods have
+    "k": ("kbest", "sample"),
+    "head_threshold": ("parse",),
+    "gradient": ("parse",),
+    "replacement": ("sample",),
+    "seed": ("sample",),
+    "temperature": ("sample",),
+}
 
 
 class TreeOptions(TypedDict, total=False):
