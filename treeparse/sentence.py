@@ -16,7 +16,7 @@ class Sentence:
 
     Every tuple has one entry a word (the root is not a word). ``heads`` are as in CoNLL-U: 0 is the root, word ``j`` is
     ``j`` counted from 1; -1 is an unknown head. A missing tag or label is ``"_"``. ``allowed`` lists the possible heads
-    of each word; ``()`` allows any head.
+    of each word; ``()`` allows any head. ``misc`` has the last column of CoNLL-U.
     """
 
     forms: tuple[str, ...]
@@ -26,9 +26,10 @@ class Sentence:
     heads: tuple[int, ...] | None = None
     labels: tuple[str, ...] | None = None
     allowed: tuple[tuple[int, ...], ...] | None = None
+    misc: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("forms", "upos", "xpos", "feats", "heads", "labels", "allowed"):
+        for name in ("forms", "upos", "xpos", "feats", "heads", "labels", "allowed", "misc"):
             values = getattr(self, name)
             if isinstance(values, str):  # whose letters would be the words
                 raise TreeparseError(f"The {name} of a sentence are the string {values!r:.50}, not a tuple of strings.")
@@ -48,7 +49,7 @@ class Sentence:
 
     def without_tree(self) -> Self:
         """Return the sentence without heads, labels and possible heads."""
-        return type(self)(self.forms, self.upos, self.xpos, self.feats)
+        return type(self)(self.forms, self.upos, self.xpos, self.feats, misc=self.misc)
 
 
 def unreached_words(heads: Sequence[int]) -> list[int]:

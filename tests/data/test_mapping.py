@@ -105,4 +105,4 @@ def test_a_parse_as_a_tokenlist() -> None:
     [expected] = conllu.parse(rows)
     found = parse.to_tokenlist()
     assert found.serialize() == rows and [*map(dict, found)] == [*map(dict, expected)]
-    assert as_sentence(found) == Sentence(parse.tokens, tags[0], ("_", "_"), tags[1])
+    assert as_sentence(found) == Sentence(parse.tokens, tags[0], ("_", "_"), tags[1], misc=("_", "_"))

@@ -41,7 +41,7 @@ NO_SENTENCE = "the file holds no sentence"  # the fault of an empty file
 _MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: a longer block lacks the blank lines between sentences
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
 _TAG_COLUMNS = {"upos": UPOS, "xpos": XPOS, "feats": FEATS}
-_COLUMNS_OF_SENTENCES = itemgetter(FORM, UPOS, XPOS, FEATS, HEAD, DEPREL)
+_COLUMNS_OF_SENTENCES = itemgetter(FORM, UPOS, XPOS, FEATS, HEAD, DEPREL, MISC)
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
 
 
@@ -315,7 +315,7 @@ def load_treebank(
 def _interned(sentence: ConlluSentence) -> ConlluSentence:
     """Return the sentence with interned strings, because equal strings of a treebank then share memory."""
     words = sentence.words
-    columns = {name: getattr(words, name) for name in ("forms", "upos", "xpos", "feats", "labels")}
+    columns = {name: getattr(words, name) for name in ("forms", "upos", "xpos", "feats", "labels", "misc")}
     shared = {name: tuple(map(intern, values)) for name, values in columns.items() if values is not None}
     return replace(sentence, words=replace(words, **shared))
 
@@ -398,9 +398,10 @@ def parse_conllu(raw: RawSentence, check: TreeCheck | None = None) -> ConlluSent
 
 def _words(rows: Sequence[Sequence[str]]) -> Sentence:
     """Return the words with their columns; a HEAD that is no node of the sentence becomes -1."""
-    forms, upos, xpos, feats, heads, labels = zip(*map(_COLUMNS_OF_SENTENCES, rows), strict=True)
+    forms, upos, xpos, feats, heads, labels, misc = zip(*map(_COLUMNS_OF_SENTENCES, rows), strict=True)
     nodes = _nodes(len(rows))
-    return Sentence(forms, upos, xpos, feats, tuple([nodes.get(head, -1) for head in heads]), labels)
+    known_heads = tuple([nodes.get(head, -1) for head in heads])
+    return Sentence(forms, upos, xpos, feats, known_heads, labels, misc=misc)
 
 
 @functools.lru_cache(200)

@@ -27,6 +27,7 @@ Words: TypeAlias = (
     "Sentence | ConlluSentence | Sequence[str] | Sequence[Mapping[str, Any]] | Mapping[str, Any] | Doc | Span"
 )
 Parsed = TypeVar("Parsed", bound="Sentence | ConlluSentence | Sequence[Mapping[str, Any]] | Mapping[str, Any] | Doc")
+READ = ("upos", "xpos", "feats", "misc")  # the columns of a row besides its words
 FORMS = ("tokens", "form")  # names of the column of words in a row
 
 
@@ -126,7 +127,7 @@ def as_sentence(words: Words, index: int = 0) -> Sentence:
     """Convert one sentence of any of these types to a `Sentence`; ``index`` is its index in messages.
 
     - A `Sentence`, a `ConlluSentence`, or a list of words.
-    - A list of mappings with ``id``, ``form`` and, optionally, ``upos``, ``xpos`` and ``feats``, such as a
+    - A list of mappings with ``id``, ``form`` and, optionally, ``upos``, ``xpos``, ``feats`` and ``misc``, such as a
       ``TokenList`` of the ``conllu`` library. Tokens with an integer ``id`` are words; multiword tokens and empty nodes
       are left out.
     - A row of a ``datasets.Dataset``, or another mapping with a list of words in the column ``tokens`` or ``form`` and,
@@ -230,8 +231,8 @@ def _from_row(row: Mapping[str, Any], index: int) -> Sentence:
             f"{_ordinal(index)} is a mapping with the keys {_keys(row)}: a row must have a list of words in a column "
             "'tokens' or 'form'; put the tokens of a sentence into a list."
         )
-    upos, xpos, feats = (_column_of_row(row.get(name)) for name in ("upos", "xpos", "feats"))
-    return Sentence(tuple(words), upos, xpos, feats)
+    upos, xpos, feats, misc = (_column_of_row(row.get(name)) for name in READ)
+    return Sentence(tuple(words), upos, xpos, feats, misc=misc)
 
 
 def _column_of_row(values: Any) -> tuple[str, ...] | None:
@@ -259,8 +260,8 @@ def _from_words(words: list[Any], index: int) -> Sentence:
     tokens = [token for token in words if isinstance(token["id"], int)]
     if not tokens:
         raise TreeparseError(f"{_ordinal(index)} has no words: the 'id' of a word must be an integer.")
-    upos, xpos, feats = (_column(tokens, name) for name in ("upos", "xpos", "feats"))
-    return Sentence(tuple(token["form"] for token in tokens), upos, xpos, feats)
+    upos, xpos, feats, misc = (_column(tokens, name) for name in READ)
+    return Sentence(tuple(token["form"] for token in tokens), upos, xpos, feats, misc=misc)
 
 
 def _column(tokens: list[Mapping[str, Any]], name: str) -> tuple[str, ...] | None:
@@ -272,5 +273,6 @@ def _column(tokens: list[Mapping[str, Any]], name: str) -> tuple[str, ...] | Non
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "|".join(f"{feature}={each}" for feature, each in value.items()) or EMPTY
+        entries = (f"{key}={each}" if each else key for key, each in value.items())
+        return "|".join(entries) or EMPTY
     return str(value) if value else EMPTY

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from treeparse.data.columns import COLUMNS, entry
 from treeparse.data.features.padding import lengths_of
-from treeparse.data.features.words import TAG_COLUMNS, Features, read_tags
+from treeparse.data.features.words import Features
 from treeparse.errors import TreeparseError
 from treeparse.linear.templates import text_hash
 from treeparse.sentence import Sentence
@@ -47,12 +48,12 @@ class AttributeHashes(Features):
 
     def __init__(self, attributes: Sequence[str], function: str | None = None) -> None:
         self.attributes, self.function = tuple(attributes), function
-        self._columns = [column for column in TAG_COLUMNS if any(_column(each) == column for each in attributes)]
+        self._columns = [column for column in COLUMNS if any(_column(each) == column for each in attributes)]
         self._own = [each for each in attributes if each not in OF_FORMS and _column(each) is None]
         if self._own and function is None:
             raise TreeparseError(
                 f"There is no attribute {self._own[0]!r} of words: attributes are {', '.join(OF_FORMS)}, "
-                f"{', '.join(TAG_COLUMNS)}, feats.NAME, and those of a function (model.scorer.attributes)."
+                f"{', '.join(COLUMNS)}, feats.NAME, and those of a function (model.scorer.attributes)."
             )
         self._call = None if function is None else _find_function(function)
         self._rows: dict[Key, bytes] = {}
@@ -93,7 +94,7 @@ class AttributeHashes(Features):
 
     def _keys(self, sentence: Sentence) -> list[Key]:
         """Return what the attributes of each word depend on: its form, the columns that are read, and its own ones."""
-        columns = [read_tags(sentence, column) for column in self._columns]
+        columns = [COLUMNS[column].read(sentence) for column in self._columns]
         if self._call is not None:
             columns += _own_values(self._call(sentence), self._own, len(sentence), self.function)
         return list(zip(sentence.forms, *columns, strict=True))
@@ -106,14 +107,14 @@ class AttributeHashes(Features):
             if name in OF_FORMS:
                 result.append(OF_FORMS[name](form))
             elif name.startswith("feats."):
-                result.append(_feature(by_name["feats"], name.removeprefix("feats.")))
+                result.append(entry(by_name["feats"], name.removeprefix("feats.")))
             else:
                 result.append(by_name[name])
         return result
 
     def check(self, sentence: Sentence) -> None:
         for column in self._columns:
-            read_tags(sentence, column)
+            COLUMNS[column].read(sentence)
 
     def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
         return self
@@ -128,13 +129,7 @@ class AttributeHashes(Features):
 def _column(attribute: str) -> str | None:
     """Return the column that an attribute is read from, None if it is none of CoNLL-U's tags."""
     column = attribute.partition(".")[0]
-    return column if column in TAG_COLUMNS and (column == "feats" or column == attribute) else None
-
-
-def _feature(feats: str, name: str) -> str:
-    """Return the value of a morphological feature in FEATS, empty if the word has none."""
-    pairs = (pair.partition("=") for pair in feats.split("|"))
-    return next((value for key, _, value in pairs if key == name), "")
+    return column if column in COLUMNS and (column == "feats" or column == attribute) else None
 
 
 def _shape(form: str) -> str:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from treeparse.batch import Batch
-from treeparse.data.features.words import TAG_COLUMNS
+from treeparse.data.columns import COLUMNS
 from treeparse.data.parses import Parse
 from treeparse.model.parser_config import TagWeights
 from treeparse.objectives import Term
@@ -57,7 +57,7 @@ class Tagging:
 
 def words_of_tag_terms(batch: Batch, weights: TagWeights) -> dict[str, int]:
     """Count the words that each of `Tagging.terms` is the mean over, by its name."""
-    return {TAG_COLUMNS[column]: _tagged_words(column, batch) for column in weights.columns()}
+    return {COLUMNS[column].title: _tagged_words(column, batch) for column in weights.columns()}
 
 
 def _tagged_words(column: str, batch: Batch) -> int:
@@ -69,10 +69,10 @@ def _tagged_words(column: str, batch: Batch) -> int:
 def _term(column: str, weight: float, log_probs: Tensor, batch: Batch) -> Term:
     gold = batch.tags.get(column)
     if gold is None:
-        return Term(TAG_COLUMNS[column], weight, None, 0)
+        return Term(COLUMNS[column].title, weight, None, 0)
     known, values = gold >= 0, log_probs.gather(-1, gold.clamp_min(0).unsqueeze(-1)).squeeze(-1).double()
     words = _tagged_words(column, batch)
-    return Term(TAG_COLUMNS[column], weight, -values.masked_fill(~known, 0.0).sum() / words, words)
+    return Term(COLUMNS[column].title, weight, -values.masked_fill(~known, 0.0).sum() / words, words)
 
 
 def shared_tags(models: Sequence[TagNames]) -> dict[str, list[str]]:

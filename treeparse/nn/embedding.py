@@ -11,6 +11,7 @@ from torch.nn import functional
 from treeparse.nn.dropout import WordDropout
 from treeparse.nn.encoder_config import LexicalConfig
 
+DOT = ":"  # in the names of modules, which must have no dot
 LENGTHS = (6, 8, 10, 13, 18)  # upper bounds of the groups of forms by length: most forms are short
 
 
@@ -142,7 +143,8 @@ class LexicalEmbedding(nn.Module):
 
 def tag_tables(config: LexicalConfig, sizes: Mapping[str, int]) -> nn.ModuleDict:
     """Return an embedding for each column of tags that the model reads."""
-    return nn.ModuleDict({name: _table(sizes[name], config.tag_size, silent=2) for name in config.tags})
+    tables = {name: _table(sizes[name], config.tag_size, silent=2) for name in config.tags}
+    return nn.ModuleDict({name.replace(".", DOT): table for name, table in tables.items()})
 
 
 def character_encoder(config: LexicalConfig, sizes: Mapping[str, int]) -> CharacterEncoder | None:
@@ -166,7 +168,7 @@ def spelling_and_tags(
     if characters is not None:
         yield characters(features["characters"], features["forms"])
     for name, table in tags.items():
-        yield table(features[name])
+        yield table(features[name.replace(DOT, ".")])
 
 
 def _table(count: int, size: int, *, silent: int = 1) -> nn.Embedding:

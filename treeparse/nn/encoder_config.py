@@ -8,10 +8,10 @@ from typing import Any, Self
 from torch import Tensor, nn
 
 from treeparse.batch import Batch
+from treeparse.data.columns import column_named
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.vector_files import WordVectors
-from treeparse.errors import TreeparseError, did_you_mean
-from treeparse.names import TAGS, Tag
+from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 
 LARGEST = 10**9
@@ -132,7 +132,8 @@ class LexicalConfig(EncoderConfig):
         char_size: size of the character embeddings.
         char_filters: filters of each convolution over a word's characters, 0 for no characters.
         char_widths: the number of characters that each convolution spans.
-        tags: the columns (upos, xpos, feats) that the model reads; the input of parsing must have them.
+        tags: the columns that the model reads: upos, xpos, feats, one feature, as feats.Case, or one value in MISC, as
+            misc.Gloss; the input of parsing must have them.
         tag_size: size of each tag embedding.
     """
 
@@ -140,7 +141,7 @@ class LexicalConfig(EncoderConfig):
     char_size: int = 50
     char_filters: int = 80
     char_widths: tuple[int, ...] = (2, 3, 4, 5)
-    tags: tuple[Tag, ...] = ()
+    tags: tuple[str, ...] = ()
     tag_size: int = 50
 
     def __post_init__(self) -> None:
@@ -156,9 +157,7 @@ class LexicalConfig(EncoderConfig):
                 "encoder.char_widths must not be empty: give a width, or set encoder.char_filters to 0."
             )
         for tag in self.tags:
-            if tag not in TAGS:
-                rule = f"encoder.tags must be from upos, xpos and feats, got {tag!r}"
-                raise TreeparseError(rule + (did_you_mean(str(tag), TAGS) or "."))
+            column_named(tag, "encoder.tags")
         if len(set(self.tags)) < len(self.tags):
             raise TreeparseError(f"encoder.tags must name a column once, got {', '.join(self.tags)}.")
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import yaml
 
-from treeparse.data.features.words import TAG_COLUMNS
+from treeparse.data.columns import column_named
 from treeparse.data.outputs import atomic_write, check_folder
 from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentReport
@@ -151,9 +151,9 @@ def _description(parser: Parser) -> str:
     config, features = parser.config, parser.indexer.features
     roots = "exactly one word" if config.single_root else "one word or more"
     weights = sum(tensor.numel() for tensor in parser.base_weights().values())
-    tags = [TAG_COLUMNS[column] for column in features.tag_columns()]
+    tags = [column_named(column).title for column in features.tag_columns()]
     read = f" and their {' and '.join(tags)}" if tags else ""
-    predicted = " and ".join(TAG_COLUMNS[column] for column in parser.tag_names)
+    predicted = " and ".join(column_named(column).title for column in parser.tag_names)
     prediction = f" It predicts {predicted}, too (`treeparse predict --tags`)." if predicted else ""
     return (
         f"A graph-based dependency parser by treeparse: {config.scorer.description(config)} of arcs and "

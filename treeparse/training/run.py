@@ -146,7 +146,7 @@ def _prepare(
     for remark in resolution_remarks(config, resolved) if state is None and objective is not None else ():
         console.remark(remark)
 
-    identity = run_identity(resolved, parser.indexer.to_json(), train, dev, mix, processes.count)
+    identity = run_identity(resolved, parser.indexer, train, dev, mix, processes.count)
     if state is not None:
         check_identity(state.identity, identity, run.path)
     # Only after the check of identity, because neither resumption nor any weight depends on these.

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from treeparse.data.columns import column_named
 from treeparse.data.conllu import ConlluSentence, write_conllu
-from treeparse.data.features.words import read_tags
 from treeparse.data.files import expand_paths
 from treeparse.data.outputs import atomic_write
 from treeparse.data.text.unlabelled import UnlabelledText
@@ -238,7 +238,7 @@ def _count_checked(text: UnlabelledText, columns: Sequence[str]) -> int:
         count += 1
         try:
             for column in columns:
-                read_tags(sentence.words, column)
+                column_named(column).read(sentence.words)
         except TreeparseError as error:
             raise DataError(str(error), source=sentence.source, line=sentence.line) from error
     return count

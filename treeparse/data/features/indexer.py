@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from treeparse.batch import Batch
+from treeparse.data.columns import COLUMNS
 from treeparse.data.features.padding import filled, lengths_of, numbers, padded
 from treeparse.data.features.vocabulary import Vocabulary
-from treeparse.data.features.words import TAG_COLUMNS, Features, LexicalFeatures
+from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
 
@@ -53,7 +54,7 @@ def _vocabulary(sentences: Sequence[Sentence], column: str, earlier: Vocabulary 
     tags = [tag for sentence in sentences for tag in known_tags(sentence, column) if tag is not None]
     if earlier is None and set(tags) <= {EMPTY}:
         raise TreeparseError(
-            f"There is no {TAG_COLUMNS[column]} to learn: in every word of the training sentences it is _. Leave out "
+            f"There is no {COLUMNS[column].title} to learn: in every word of the training sentences it is _. Leave out "
             f"model.tags.{column}, or name files that are tagged."
         )
     return (earlier or Vocabulary((), ())).extended(tags)
@@ -67,11 +68,11 @@ def tag_ids(sentence: Sentence, column: str, vocabulary: Vocabulary) -> list[int
 def check_unread(tags: Iterable[str], features: Features) -> None:
     """Raise if a predicted column does not exist, or the encoder reads it."""
     for column in tags:
-        if column not in TAG_COLUMNS:
-            raise TreeparseError(f"There are no tags {column!r}, only {', '.join(TAG_COLUMNS)}.")
+        if column not in COLUMNS:
+            raise TreeparseError(f"There are no tags {column!r}, only {', '.join(COLUMNS)}.")
         if column in features.tag_columns():
             raise TreeparseError(
-                f"The model reads {TAG_COLUMNS[column]}, so it cannot learn to predict it: take {column} out of "
+                f"The model reads {COLUMNS[column].title}, so it cannot learn to predict it: take {column} out of "
                 f"model.encoder.tags, or leave out model.tags.{column}."
             )
 

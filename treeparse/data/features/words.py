@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from treeparse.data.columns import column_named
 from treeparse.data.features.padding import Numbers, filled, lengths_of, numbers
 from treeparse.data.features.vocabulary import Vocabulary
-from treeparse.errors import TreeparseError
-from treeparse.sentence import EMPTY, Sentence
+from treeparse.sentence import Sentence
 
 PADDING, UNKNOWN, ROOT, BEGIN, END = "<pad>", "<unk>", "<root>", "<begin>", "<end>"
 SPELLED_END = 16  # characters of a long form that are read at either end
-TAG_COLUMNS = {"upos": "UPOS", "xpos": "XPOS", "feats": "FEATS"}
 
 
 class Features(ABC):
@@ -51,7 +50,7 @@ class Features(ABC):
         return None
 
     def tag_columns(self) -> Sequence[str]:
-        """The columns of tags that the encoder reads, among upos, xpos and feats."""
+        """The columns that the encoder reads besides forms, see `treeparse.data.columns`."""
         return ()
 
     def sizes(self) -> Mapping[str, int]:
@@ -72,7 +71,7 @@ class LexicalFeatures(Features):
     - ``vectors`` (B, n+1): rows of a pretrained vector table, if there is one;
     - ``characters`` (U, L): the characters of every distinct form of the batch;
     - ``forms`` (B, n+1): the row of ``characters`` of each node;
-    - ``upos``, ``xpos``, ``feats`` (B, n+1): those in ``tags``.
+    - ``upos``, ``feats.Case`` and so on (B, n+1): the columns in ``tags``.
     """
 
     words: Vocabulary
@@ -116,7 +115,7 @@ class LexicalFeatures(Features):
             self.words.extended(map(str.lower, forms), min_count=min_count),
             self.characters.extended(chain.from_iterable(forms), min_count=min_count),
             {
-                name: table.extended(t for s in sentences for t in read_tags(s, name))
+                name: table.extended(t for s in sentences for t in column_named(name).read(s))
                 for name, table in self.tags.items()
             },
             self.vectors,
@@ -129,7 +128,7 @@ class LexicalFeatures(Features):
         return tuple(self.tags)
 
     def vocabularies(self) -> dict[str, Vocabulary]:
-        tags = {f"{TAG_COLUMNS[name]} tag": table for name, table in self.tags.items()}
+        tags = {f"{column_named(name).title} tag": table for name, table in self.tags.items()}
         return {"word": self.words, "character": self.characters, **tags}
 
     def sizes(self) -> dict[str, int]:
@@ -157,14 +156,14 @@ class LexicalFeatures(Features):
         if self.vectors is not None:
             features["vectors"] = nodes(of_forms(_lookup(self.vectors, form) for form in distinct), self.vectors)
         for name, table in self.tags.items():
-            tags = chain.from_iterable(read_tags(sentence, name) for sentence in sentences)
+            tags = chain.from_iterable(column_named(name).read(sentence) for sentence in sentences)
             features[name] = nodes(numbers(table.indices(tags), len(forms)), table)
         return features
 
     def check(self, sentence: Sentence) -> None:
         """Raise if a tag that the model reads is missing, before the sentence is in a batch."""
         for name in self.tags:
-            read_tags(sentence, name)
+            column_named(name).read(sentence)
 
     def _spell(self, forms: Iterable[str]) -> Tensor:
         """Return the characters ``(U, L)`` of the root, in row 0, and of the forms, in order."""
@@ -199,20 +198,6 @@ class LexicalFeatures(Features):
 def vector_vocabulary(words: Sequence[str]) -> Vocabulary:
     """Return the vocabulary of a table of pretrained vectors; its first rows are padding, unknown and root."""
     return Vocabulary(words, [0] * len(words), specials=(PADDING, UNKNOWN, ROOT), unknown=UNKNOWN)
-
-
-def read_tags(sentence: Sentence, name: str) -> Sequence[str]:
-    """Return the tags of a column, upos, xpos or feats; raise if a word has none."""
-    tags: tuple[str, ...] | None = getattr(sentence, name)
-    # "_" in FEATS means a word without features, which is common; a word without a part of speech was never tagged.
-    if tags is None or (name != "feats" and EMPTY in tags):
-        column = TAG_COLUMNS[name]
-        start = " ".join(sentence.forms[:5])
-        raise TreeparseError(
-            f"The model reads {column}, but the sentence that starts with '{start}' has words without it: "
-            f"tag the file first, or train a model without {column}."
-        )
-    return tags
 
 
 def _shortened(form: str) -> str:

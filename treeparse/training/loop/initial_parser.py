@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from treeparse.data.columns import column_named
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vocabulary import Vocabulary
-from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.files import expand_paths
 from treeparse.data.vectors.vector_files import read_vectors
 from treeparse.errors import TreeparseError
@@ -118,14 +118,14 @@ def _added(old: Indexer, new: Indexer, words: int) -> str:
     sizes = {noun: len(_new_items(before.get(noun, EMPTY), table)[0]) for noun, table in now.items()}
     if any(sizes.values()):
         parts.append(", ".join(f"{size:,} new {noun}{'s' * (size != 1)}" for noun, size in sizes.items() if size))
-    if lost := [TAG_COLUMNS[column] for column in old.tags if column not in new.tags]:
+    if lost := [column_named(column).title for column in old.tags if column not in new.tags]:
         parts.append(f"it will not predict {' and '.join(lost)}, of which model.tags has no weight")
     return "; ".join(parts) or "it knows all labels, words and characters of data.train"
 
 
 def _vocabularies(indexer: Indexer) -> dict[str, Vocabulary]:
     """Return the vocabularies that grow, without labels, by the noun for their items."""
-    predicted = {f"{TAG_COLUMNS[column]} tag": tags for column, tags in indexer.tags.items()}
+    predicted = {f"{column_named(column).title} tag": tags for column, tags in indexer.tags.items()}
     return {**indexer.features.vocabularies(), **predicted}
 
 

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from treeparse.data.batches.mixing import ALL_LABELLED, TrainingMix
+from treeparse.data.columns import COLUMNS, Column, column_named
+from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 from treeparse.training.settings.resolve import batches_per_step
@@ -24,7 +26,7 @@ FREE_SETTINGS = {
 
 def run_identity(
     config: ResolvedConfig,
-    vocabulary: object,
+    indexer: Indexer,
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
     mix: TrainingMix = ALL_LABELLED,
@@ -32,8 +34,12 @@ def run_identity(
 ) -> dict[str, Any]:
     """Return what a run's outcome depends on: its settings, and digests of its sentences and vocabularies."""
     settings = _binding(config.to_dict(), processes)
-    digests: dict[str, Any] = {"sentences of data.train": _digest(train), "sentences of data.dev": _digest(dev)}
-    digests["vocabulary"] = _digest([vocabulary])
+    others = [column_named(name) for name in indexer.features.tag_columns() if name not in COLUMNS]
+    digests: dict[str, Any] = {
+        "sentences of data.train": _digest(_columns(train, others)),
+        "sentences of data.dev": _digest(_columns(dev, others)),
+        "vocabulary": _digest([indexer.to_json()]),
+    }
     if mix.draw is not None:
         digests["treebanks of data.train"] = _digest([mix.draw])
     if mix.unlabelled is not None:
@@ -54,7 +60,14 @@ def _binding(settings: dict[str, Any], processes: int) -> dict[str, Any]:
     return settings
 
 
-def _digest(items: Sequence[object]) -> str:
+def _columns(sentences: Sequence[Sentence], others: Sequence[Column]) -> Iterator[object]:
+    """Yield the columns of each sentence on which training may depend; ``others`` are those that the model reads."""
+    for sentence in sentences:
+        trees = sentence.heads, sentence.labels, sentence.allowed
+        yield sentence.forms, *(column.values(sentence) for column in (*COLUMNS.values(), *others)), *trees
+
+
+def _digest(items: Iterable[object]) -> str:
     digest = hashlib.sha256()
     for item in items:
         digest.update(repr(item).encode() + b"\n")
