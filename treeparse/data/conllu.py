@@ -182,22 +182,28 @@ class ConlluSentence:
             got = " and ".join(f"{count} {name}" for name, count in counts.items())
             raise ValueError(f"A parse must have one head and one label a word, got {got} for {len(self.words)} words.")
         mark, old_lines = self.mark_and_lines()
-        lines, word = [], 0
+        lines, tree = [], zip(heads, labels, strict=True)
+        new_tags = zip(*tags.values(), strict=True)
         for line in old_lines:
-            before_head, *others = line.rsplit("\t", MISC - FEATS)
-            identifier = before_head.partition("\t")[0]
-            if identifier.isdecimal():
-                if tags:
-                    columns = before_head.split("\t")
-                    for name, values in tags.items():
-                        columns[_TAG_COLUMNS[name]] = values[word]
-                    before_head = "\t".join(columns)
-                line = f"{before_head}\t{heads[word]}\t{labels[word]}\t{EMPTY}\t{others[-1]}"
-                word += 1
-            elif drop_empty and others and "." in identifier and not line.startswith("#"):
-                continue
+            parts = line.rsplit("\t", MISC - FEATS)  # the columns up to FEATS, HEAD, DEPREL, DEPS, MISC
+            if len(parts) > 1:
+                identifier = parts[0].partition("\t")[0]
+                if identifier.isdecimal():
+                    head, label = next(tree)
+                    front = _with_tags(parts[0], dict(zip(tags, next(new_tags), strict=True))) if tags else parts[0]
+                    line = f"{front}\t{head}\t{label}\t{EMPTY}\t{parts[-1]}"
+                elif drop_empty and "." in identifier and not line.startswith("#"):
+                    continue
             lines.append(line)
         return mark + "\n".join(lines)
+
+
+def _with_tags(front: str, tags: Mapping[str, str]) -> str:
+    """Return the columns up to FEATS with other tags."""
+    columns = front.split("\t")
+    for name, tag in tags.items():
+        columns[_TAG_COLUMNS[name]] = tag
+    return "\t".join(columns)
 
 
 def read_conllu(
@@ -351,7 +357,8 @@ def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> I
     lines: list[bytes] = []
     size, first, has_content, closed = 0, 1, False, False
     for number, line in stream:
-        if (line.removeprefix(BYTE_ORDER_MARK.encode()) if number == 1 else line) in _BLANK_LINES:
+        body = line.removeprefix(BYTE_ORDER_MARK.encode()) if number == 1 else line
+        if len(body) < 3 and body in _BLANK_LINES:
             closed = has_content
         else:
             if closed:
@@ -379,13 +386,14 @@ def parse_conllu(raw: RawSentence, check: TreeCheck | None = None) -> ConlluSent
     body = (text.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else text).split("\n")
     if "\r" in text:
         body = [line.removesuffix("\r") for line in body]
-    lines = [(number, line) for number, line in enumerate(body, first_line) if line]
-    comments = (key_and_value(line) for _, line in lines if line.startswith("#"))
+    start = next((index for index, line in enumerate(body) if line), 0)
+    first_line, lines = first_line + start, [line for line in body[start:] if line]  # blank lines are at either end
+    comments = (key_and_value(line) for line in lines if line.startswith("#"))
     sent_id = next((value for key, value in comments if key == "sent_id"), "") or None
     words = None
-    faults = undecodable_lines(block, first_line) if "\ufffd" in text else []
+    faults = undecodable_lines(block, raw.line) if "\ufffd" in text else []
     if not faults:
-        numbers, rows, faults = word_rows(lines)
+        numbers, rows, faults = word_rows(lines, first_line)
         words = None if faults else _words(rows)
         if words is not None and check is not None:
             faults = check.faults(rows, words.heads or (), numbers)
@@ -393,7 +401,7 @@ def parse_conllu(raw: RawSentence, check: TreeCheck | None = None) -> ConlluSent
                 words = replace(words, allowed=possible_heads([row[MISC] for row in rows]))
     if words is None or faults:
         return tuple(DataError(problem, source=source, line=line, sent_id=sent_id) for line, problem in faults)
-    return ConlluSentence(words, text, sent_id, source, lines[0][0], ordinal)
+    return ConlluSentence(words, text, sent_id, source, first_line, ordinal)
 
 
 def _words(rows: Sequence[Sequence[str]]) -> Sentence:

@@ -1,7 +1,7 @@
 """Check the lines of a CoNLL-U sentence: columns, the order of ids, heads, labels. Each fault has its line number."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treeparse.sentence import EMPTY, tree_problem, unreached_words
@@ -26,8 +26,8 @@ _POSSIBLE_HEADS = re.compile(rf"(?:^|\|)Heads=((?:0|{_NUMBER})(?:,(?:0|{_NUMBER}
 _EMPTY_NODE = re.compile(rf"(0|{_NUMBER})\.({_NUMBER})")
 
 
-def word_rows(lines: Iterable[tuple[int, str]]) -> tuple[list[int], list[list[str]], list[Fault]]:
-    """Split the numbered lines of a sentence into columns.
+def word_rows(lines: Sequence[str], first: int) -> tuple[list[int], list[list[str]], list[Fault]]:
+    """Split the lines of a sentence into columns; ``first`` is the number of its first line.
 
     Returns:
         The line number and the ten columns of every word, and the faults; if there are faults, words may be missing.
@@ -36,8 +36,7 @@ def word_rows(lines: Iterable[tuple[int, str]]) -> tuple[list[int], list[list[st
     rows: list[list[str]] = []
     faults: list[Fault] = []
     ids = _IdOrder()
-    number = 0
-    for number, line in lines:
+    for number, line in enumerate(lines, first):
         columns = line.split("\t")
         if columns[ID] == ids.next_word and len(columns) == len(COLUMNS) and "" not in columns:
             ids.take_word()
@@ -60,7 +59,7 @@ def word_rows(lines: Iterable[tuple[int, str]]) -> tuple[list[int], list[list[st
         elif is_word:
             numbers.append(number)
             rows.append(columns)
-    faults.extend(ids.faults_at_end(number))
+    faults.extend(ids.faults_at_end(first + len(lines) - 1))
     return numbers, rows, faults
 
 
