@@ -26,7 +26,6 @@ Algorithm = Literal["perceptron", "mira", "log_linear"]  # by which a linear mod
 Mixing = Literal["together", "turns"]  # of labelled and unlabelled sentences: in one batch, or batches take turns
 CacheDtype = Literal["float16", "bfloat16", "float32"]
 
-CorpusFormat = Literal["conllu", "text", "jsonl", "parquet"]
 ListFormat = Literal["conllu", "jsonl"]
 
 

@@ -1,10 +1,14 @@
 """Imports of users' own code, which settings and options name by a path: ``mymodule.MyLoss``."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import TypeVar
 
-from treeparse.errors import TreeparseError
+from treeparse.errors import TreeparseError, did_you_mean
+
+T = TypeVar("T")
 
 
 def import_code(module: str) -> ModuleType:
@@ -30,3 +34,26 @@ def check_module(module: str) -> None:
         exists = False
     if not exists:
         import_code(module)
+
+
+def check_name(name: str, table: Mapping[str, object], noun: str) -> str:
+    """Return the name of a class in a table, or a class path, which is not imported; raise for another name."""
+    if name not in table and "." not in name:
+        problem = f"Unknown {noun} {name!r:.60}: choose one of {', '.join(table)}, or the class path of your own"
+        raise TreeparseError(problem + (did_you_mean(name, table) or "."))
+    return name
+
+
+def class_named(name: str, table: Mapping[str, type[T]], base: type[T], noun: str) -> type[T]:
+    """Return the class of a name in a table, or of a class path, such as ``mine.Brackets``, which is imported.
+
+    Raises:
+        TreeparseError: the name is unknown, or the class is no subclass of ``base``.
+    """
+    if check_name(name, table, noun) in table:
+        return table[name]
+    module, _, attribute = name.rpartition(".")
+    kind = getattr(import_code(module), attribute, None)
+    if not (isinstance(kind, type) and issubclass(kind, base)):
+        raise TreeparseError(f"The {noun} {name} must be a subclass of {base.__module__}.{base.__name__}.")
+    return kind

@@ -151,13 +151,39 @@ def test_no_output_replaces_an_input(parser: Parser, folder: Path) -> None:
         ({"trees": TreeRequest(within=True), "format": "text"}, "read heads of CoNLL-U, but --format is text"),
         ({"trees": TreeRequest(keep_heads=True), "format": "jsonl"}, "--format is jsonl"),
         ({"output_format": "jsonl", "tags": True}, "The output format jsonl has no tags and no sets of heads"),
-        ({"output_format": "json"}, r"Unknown output format 'json'\. Formats: conllu, jsonl, .*; did you mean jsonl"),
-        ({"output_format": "json.loads"}, r"a subclass of treeparse\.corpus\.Writer, got json\.loads"),
+        (
+            {"output_format": "json"},
+            r"Unknown output format 'json': choose one of .*; did you mean jsonl",
+        ),
+        (
+            {"output_format": "json.loads"},
+            r"json\.loads must be a subclass of treeparse\.corpus\.writers\.writer\.FileWriter",
+        ),
     ],
 )
 def test_requests_that_contradict_themselves_are_refused(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(TreeparseError, match=problem):
         CorpusRequest(["a.conllu"], **options).writer()
+
+
+def test_a_reader_of_a_user_is_one_file(parser: Parser, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(folder)
+    (folder / "mine.py").write_text(
+        "from treeparse.corpus.readers.text import TextReader\n\n\n"
+        "class Slashed(TextReader):\n"
+        "    def sentences(self, item, check):\n"
+        "        return super().sentences(item._replace(text=item.text.replace(b'/', b' ')), check)\n"
+    )
+    (folder / "slashed.txt").write_text("a/b/c\nd\n")
+    try:
+        request = CorpusRequest(["slashed.txt"], "out.conllu", format="mine.Slashed")
+        assert parse_corpus(parser, request).words == 4
+    finally:
+        sys.modules.pop("mine", None)
+    [first, _] = read_conllu("out.conllu")
+    assert first.words.forms == ("a", "b", "c")
+    with pytest.raises(TreeparseError, match=r"Unknown input format 'conlu': .* did you mean conllu"):
+        CorpusRequest(["slashed.txt"], format="conlu")
 
 
 def test_a_writer_of_a_user_is_one_file(parser: Parser, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from treeparse.corpus.processes import parse_with_jobs
 from treeparse.corpus.readers import READERS
 from treeparse.corpus.request import CorpusPart, CorpusRequest, is_folder, list_parts
 from treeparse.corpus.storage import is_url
-from treeparse.corpus.writers import WRITERS, check_format
+from treeparse.corpus.writers import WRITERS
 from treeparse.corpus.writers.writer import FileWriter
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
@@ -41,6 +41,7 @@ from treeparse.names import LISTING_DECODERS, listing_decoder_named
 from treeparse.progress import Console, ParsingBar
 from treeparse.rules import RuleSearch
 from treeparse.rules.rules import OPENED
+from treeparse.user_code import check_name
 
 MANIFEST = "manifest.jsonl"  # in the folder of the outputs
 _SHARD = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})")
@@ -139,12 +140,13 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     inputs = "files of sentences, plain or compressed (.gz, .bz2, .xz, .zst); globs; - for stdin"
     parser.add_argument("inputs", nargs="+", metavar="IN", help=inputs)
     add_output_argument(parser, output)
-    parser.add_argument(
-        "--format",
-        choices=READERS,
-        help="the input format (default: jsonl or parquet if the first IN ends so, otherwise conllu); a line of text "
-        "is a tokenised sentence or, with --tokenizer, a paragraph of raw text; documents: see below",
+    meaning = (
+        "the input format, or the class path of a reader, such as mine.Reader (default: jsonl or parquet if the first "
+        "IN ends so, otherwise conllu); a line of text is a tokenised sentence or, with --tokenizer, a paragraph of "
+        "raw text; documents: see below"
     )
+    check = partial(check_name, table=READERS, noun="input format")
+    add_choice_argument(parser, "--format", check, READERS, help=meaning)
     column = "the key or column of jsonl or parquet that holds the text of a document (default: text)"
     parser.add_argument("--text-column", metavar="NAME", default="text", help=column)
     parser.add_argument("--id-column", metavar="NAME", help="the one that holds ids of documents (default: numbers)")
@@ -202,7 +204,8 @@ def add_output_format_argument(parser: argparse.ArgumentParser) -> None:
         "the output format, or the class path of a writer, such as mine.Writer (default: jsonl or parquet if OUT ends "
         "in .jsonl, .jsonl.gz, .parquet and the like, otherwise conllu)"
     )
-    add_choice_argument(parser, "--output-format", check_format, WRITERS, help=meaning)
+    check = partial(check_name, table=WRITERS, noun="output format")
+    add_choice_argument(parser, "--output-format", check, WRITERS, help=meaning)
 
 
 def _shard(text: str) -> Shard:
@@ -232,17 +235,17 @@ def parse_files(
         prepare: completes the trees once the model is loaded; None if they are complete.
     """
     models, inputs = models_and_files([*args.models, *args.inputs])
-    request = CorpusRequest(
-        inputs=inputs,
-        output_format=output_format,
-        trees=replace(trees, **_named_options(args, "batch_words", "keep_heads", "within")),
-        tags=tags,
-        chunk=args.chunk or (1 if "-" in inputs and sys.stdin.isatty() else None),
-        skip_invalid=args.skip_invalid or args.faults is not None,
-        **_named_options(args, "output", "format", "text_column", "id_column", "tokenizer", "drop_empty", "faults"),
-        **_named_options(args, "max_words", "shard", "skip_existing", "overwrite_input"),
-    )
     with modules_of_current_folder():
+        request = CorpusRequest(
+            inputs=inputs,
+            output_format=output_format,
+            trees=replace(trees, **_named_options(args, "batch_words", "keep_heads", "within")),
+            tags=tags,
+            chunk=args.chunk or (1 if "-" in inputs and sys.stdin.isatty() else None),
+            skip_invalid=args.skip_invalid or args.faults is not None,
+            **_named_options(args, "output", "format", "text_column", "id_column", "tokenizer", "drop_empty", "faults"),
+            **_named_options(args, "max_words", "shard", "skip_existing", "overwrite_input"),
+        )
         request.writer()
     parts = [] if args.ray else list_parts(request, also_read=also_read, others=[*models, args.rules])
     check_models(models, args)

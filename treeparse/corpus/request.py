@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from treeparse.corpus.output_checks import check_outputs
-from treeparse.corpus.readers import READERS
+from treeparse.corpus.readers import reader_named
 from treeparse.corpus.readers.reader import Reader, ReaderOptions
 from treeparse.corpus.writers import make_writer
 from treeparse.corpus.writers.writer import FileWriter, WriterOptions
@@ -17,7 +17,6 @@ from treeparse.data.shards import Shard
 from treeparse.data.text.tokenizers import Tokenizer, tokenizer_named
 from treeparse.errors import TreeparseError
 from treeparse.model import TreeRequest
-from treeparse.names import CorpusFormat
 
 INPUT_SUFFIXES = (".conllu", ".txt", ".tok", ".jsonl", ".parquet")  # the suffix of the output replaces these
 FAULTS_SUFFIX = ".faults.jsonl"
@@ -32,8 +31,9 @@ class CorpusRequest:
         output: a file, ``-`` for standard output, or a folder (one that exists, or a name that ends in a slash), which
             gets a file an input.
         trees: the trees of every sentence.
-        format: of the inputs; ``text`` has a tokenised sentence a line, or with a tokenizer a paragraph; ``jsonl`` and
-            ``parquet`` have documents of such lines. None chooses by the name of the first input.
+        format: of the inputs: ``text`` has a tokenised sentence a line, or with a tokenizer a paragraph; ``jsonl`` and
+            ``parquet`` have documents of such lines; or the class path of a reader. None chooses by the name of the
+            first input.
         text_column: the key or column of documents that holds their text.
         id_column: the one that holds their ids; None numbers them.
         tokenizer: splits raw text; a name as ``spacy:en``, or a function.
@@ -53,7 +53,7 @@ class CorpusRequest:
     inputs: Sequence[str | Path]
     output: str | Path = "-"
     trees: TreeRequest = field(default_factory=TreeRequest)
-    format: CorpusFormat | None = None
+    format: str | None = None
     text_column: str = "text"
     id_column: str | None = None
     tokenizer: str | Tokenizer | None = None
@@ -69,7 +69,7 @@ class CorpusRequest:
     chunk: int | None = None
 
     def __post_init__(self) -> None:
-        is_text = READERS[self.input_format].is_text
+        is_text = reader_named(self.input_format).is_text
         if self.tokenizer is not None and not is_text:
             raise TreeparseError(
                 f"A tokenizer splits raw text, but the format is {self.input_format}: give the format text."
@@ -86,7 +86,7 @@ class CorpusRequest:
             )
 
     @property
-    def input_format(self) -> CorpusFormat:
+    def input_format(self) -> str:
         """The format of the inputs."""
         return self.format or format_of_input(next(iter(self.inputs), ""))
 
@@ -94,7 +94,7 @@ class CorpusRequest:
         """Return the reader of the input format."""
         columns = {"text_column": self.text_column, "id_column": self.id_column}
         options = ReaderOptions(prompt=self.chunk == 1, **columns)
-        return READERS[self.input_format](options)
+        return reader_named(self.input_format)(options)
 
     @property
     def has_folder(self) -> bool:
@@ -199,7 +199,7 @@ def format_of_output(path: str | Path) -> str:
     return "parquet" if plain_name(path).endswith(".parquet") else format_of(path)
 
 
-def format_of_input(path: str | Path) -> CorpusFormat:
+def format_of_input(path: str | Path) -> str:
     """Return the format that the name of an input says: documents, or CoNLL-U."""
     name = plain_name(path)
     return "jsonl" if name.endswith(".jsonl") else "parquet" if name.endswith(".parquet") else "conllu"
