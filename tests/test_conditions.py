@@ -13,7 +13,7 @@ from helpers.parsers import TRAINING, random_parser
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
-from treeparse.model.inference.given import UnfitSentenceError
+from treeparse.model.inference.tree_request import UnfitSentenceError
 from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rules, RuleSearch
 from treeparse.sentence import Sentence, nonprojective_words
 from treeparse.trees import LabeledCRF

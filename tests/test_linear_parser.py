@@ -25,7 +25,7 @@ from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 from treeparse.training.linear_model import LinearLearner
 from treeparse.training.settings.train_config import LinearLearningConfig
-from treeparse.trees.tree_families import DISTRIBUTIONS, distribution_named
+from treeparse.trees import DISTRIBUTIONS, distribution_named
 
 TRAINING = learnable_sentences(40, seed=1)
 BITS = 14

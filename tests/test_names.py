@@ -15,8 +15,7 @@ from treeparse.names import (
 )
 from treeparse.training.loop.parser_module import rate_share
 from treeparse.training.settings.train_config import ResolvedOptimization
-from treeparse.trees import NonProjectiveCRF
-from treeparse.trees.tree_families import DISTRIBUTIONS, distribution_named
+from treeparse.trees import DISTRIBUTIONS, NonProjectiveCRF, distribution_named
 
 
 def test_a_distribution_has_the_family_that_its_class_names() -> None:

@@ -30,7 +30,7 @@ from treeparse.objectives import (
     TreeLikelihood,
 )
 from treeparse.training import load_config, train
-from treeparse.trees.tree_families import DISTRIBUTIONS, distribution_named
+from treeparse.trees import DISTRIBUTIONS, distribution_named
 
 CROSSING: str = "nonprojective_siblings"  # without sums
 KINDS: list[str] = [

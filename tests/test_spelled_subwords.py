@@ -114,7 +114,7 @@ def test_features_survive_json_and_pickle_and_grow(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"tags": ("pos",)}, "encoder.tags must be from upos, xpos and feats, got 'pos'"),
+        ({"tags": ("pos",)}, "Unknown column 'pos' in encoder.tags"),
         ({"char_filters": -1}, "encoder.char_filters must be at least 0, got -1"),
         ({"char_filters": 1, "char_widths": ()}, "encoder.char_widths must not be empty"),
         ({"min_count": 0}, "encoder.min_count must be at least 1, got 0"),

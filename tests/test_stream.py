@@ -14,8 +14,7 @@ from helpers.parsers import TRAINING, random_parser
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble
-from treeparse.model.inference.given import UnfitSentenceError
-from treeparse.model.inference.tree_request import ParseOptions
+from treeparse.model.inference.tree_request import ParseOptions, UnfitSentenceError
 from treeparse.rules import Rules, RuleSearch
 from treeparse.sentence import Sentence
 

@@ -22,7 +22,7 @@ from scripts.support.training.parts import take_step
 
 from treeparse.batch import Batch
 from treeparse.data import load_treebank
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.model import Parser, Teacher
 from treeparse.objectives import (
     Divergence,

@@ -41,7 +41,7 @@ from scripts.support.training.parts import Times, parsing_parts, step_parts, wai
 import treeparse
 from treeparse.batch import pick_device
 from treeparse.data import load_treebank
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.model import Parser, ParserConfig
 from treeparse.objectives import HeadSelection, TreeLikelihood
 from treeparse.sentence import Sentence

@@ -25,7 +25,7 @@ from scripts.support.training.parts import take_step
 
 from treeparse.cli.commands.train import keep_freed_memory
 from treeparse.data import load_treebank
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.data.parses import with_parses
 from treeparse.metrics.attachment import attachment_scores
 from treeparse.model import Parser

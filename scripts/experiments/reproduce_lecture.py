@@ -29,7 +29,7 @@ from treeparse.data import load_treebank
 from treeparse.linear.templates import ARCS
 from treeparse.sentence import Sentence, nonprojective_words
 from treeparse.training.state.run_directory import RunDirectory, best_record
-from treeparse.trees.approximate.hill_climbing import climb
+from treeparse.trees.approximate import climb
 
 SIZES = (10, 20, 40, 80, 160)
 CELLS = 12_800  # of the score matrices of a batch, so that the time of a call itself is small

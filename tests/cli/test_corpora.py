@@ -274,7 +274,7 @@ def test_memory_does_not_grow_with_the_input(model: str, tmp_path: Path, monkeyp
         words = ([f"w{number}", f"v{number}"] for number in range(count))
         path = written(tmp_path / "in.conllu", conllu(*words))
         tracemalloc.start()
-        assert run("predict", model, path, "-o", tmp_path / "out.conllu", "--chunk", 50, "-q") == 0
+        assert run("predict", model, path, "-o", tmp_path / "out.conllu", "--chunk", 10, "-q") == 0
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found

@@ -157,7 +157,7 @@ def test_no_output_replaces_an_input(parser: Parser, folder: Path) -> None:
         ),
         (
             {"output_format": "json.loads"},
-            r"json\.loads must be a subclass of treeparse\.corpus\.writers\.writer\.FileWriter",
+            r"json\.loads must be a subclass of treeparse\.corpus\.writers\.FileWriter",
         ),
     ],
 )
@@ -169,7 +169,7 @@ def test_requests_that_contradict_themselves_are_refused(options: dict[str, Any]
 def test_a_reader_of_a_user_is_one_file(parser: Parser, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(folder)
     (folder / "mine.py").write_text(
-        "from treeparse.corpus.readers.text import TextReader\n\n\n"
+        "from treeparse.corpus.readers import TextReader\n\n\n"
         "class Slashed(TextReader):\n"
         "    def sentences(self, item, check):\n"
         "        return super().sentences(item._replace(text=item.text.replace(b'/', b' ')), check)\n"

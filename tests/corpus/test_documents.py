@@ -10,7 +10,7 @@ import pytest
 from treeparse.cli.main import main
 from treeparse.corpus import CorpusRequest, TreeRequest, list_parts, parse_corpus, parse_documents
 from treeparse.corpus.processes import parse_with_jobs
-from treeparse.corpus.writers.conllu_writer import ConlluWriter
+from treeparse.corpus.writers import ConlluWriter
 from treeparse.data.conllu import read_conllu
 from treeparse.data.nbest.list_files import read_nbest
 from treeparse.data.shards import Shard
@@ -162,7 +162,7 @@ def test_parquet_has_the_trees_of_json_lines(parser: Parser, arrow: Any, trees: 
 
 def test_two_processes_write_the_bytes_of_one(arrow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups too, which are smaller here than what is packed at once."""
-    monkeypatch.setattr("treeparse.corpus.writers.parquet_writer.ROWS", 3)
+    monkeypatch.setattr("treeparse.corpus.writers.ROWS", 3)
     Path("in.jsonl").write_text('{"text": "w1 w2\\nw3 w4 ."}\n{\n' * 40, encoding="utf-8")
     for jobs in (1, 2):
         options = {"skip_invalid": True, "faults": f"faults-{jobs}.jsonl", "chunk": 11}

@@ -4,12 +4,12 @@ import random
 
 from helpers.forked import Forks
 
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.data.features.vocabulary import Vocabulary
 
 WORDS = ["the", "dog", "saw", "the", "cat", "and", "the", "cat", "saw", "a", "bird"]
 PROGRAM = """
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.data.features.vocabulary import Vocabulary
 print(hash("the"))
 print(Vocabulary.build({words}).items)

@@ -18,7 +18,7 @@ from treeparse import NonProjectiveCRF, TreeparseError
 from treeparse.device import compiler, cuda, nonprojective
 from treeparse.device.launcher import Shape, words_of
 from treeparse.trees import families
-from treeparse.trees.families.nonprojective_family import NonprojectiveInTorch
+from treeparse.trees.families.arc_families import NonprojectiveInTorch
 from treeparse.trees.families.on_cuda import NonprojectiveOnCuda
 
 SHARED_BYTES = 1500

@@ -21,7 +21,7 @@ from treeparse.device.launcher import Launcher
 from treeparse.kernels.samples import nonprojective_samples as sampling
 from treeparse.kernels.samples import projective_samples
 from treeparse.trees.families import beam
-from treeparse.trees.families.nonprojective_family import Nonprojective
+from treeparse.trees.families.arc_families import Nonprojective
 from treeparse.trees.families.on_cuda import NonprojectiveOnCuda, ProjectiveOnCuda
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])

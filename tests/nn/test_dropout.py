@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from treeparse.nn.dropout import SharedDropout, WordDropout
+from treeparse.nn.embedding import SharedDropout, WordDropout
 
 
 def test_the_mask_is_shared_by_the_nodes_of_a_sentence_alone() -> None:

@@ -45,6 +45,10 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     for name in modules_of_scripts():
         del sys.modules[name]
     sys.modules |= before
+    for name, module in before.items():
+        package, _, own = name.rpartition(".")
+        if package in sys.modules:
+            setattr(sys.modules[package], own, module)
 
 
 def test_every_entry_has_help(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scripts.experiments import experiment_linear, experiment_recipes, experiment_second_order
 
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.shipped import shipped_files
 from treeparse.training import TrainConfig, load_config
 from treeparse.training.settings.reading import build_objective

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from treeparse.data.batches.batching import BucketBatchSampler
-from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
+from treeparse.data.batches.mixing import ALL_LABELLED, BucketBatchSampler, EpochSampler, TrainingMix
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import TreeparseError
 from treeparse.names import Mixing

@@ -10,7 +10,7 @@ from treeparse.batch import Batch
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.objectives import MaxMargin, MeanField, TreeLikelihood
 from treeparse.trees import LabeledCRF, NonProjectiveCRF, NonProjectiveSiblingCRF, SiblingCRF, climb
-from treeparse.trees.approximate.hill_climbing import changes
+from treeparse.trees.approximate import changes
 
 WORDS = 4
 both_roots = pytest.mark.parametrize("single_root", [True, False])

@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.library import opcheck
 
 from treeparse import NonProjectiveCRF, TreeparseError
-from treeparse.trees.families.part_kinds import SIBLINGS
+from treeparse.trees.families.second_order import SIBLINGS
 from treeparse.trees.look_ups import OPERATORS
 from treeparse.trees.operators import name_of
 

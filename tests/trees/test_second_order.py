@@ -7,7 +7,7 @@ from helpers.tree_cases import generator, is_grandparent
 from torch.distributions import kl_divergence
 
 from treeparse import LabeledCRF, ProjectiveCRF, SecondOrderCRF, SiblingCRF, TreeparseError
-from treeparse.trees.families.part_kinds import GRANDPARENTS
+from treeparse.trees.families.second_order import GRANDPARENTS
 from treeparse.trees.parts import arcs_of
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])

@@ -11,7 +11,7 @@ from torch.distributions import kl_divergence
 
 from treeparse import LabeledCRF, NonProjectiveCRF, NoTreeError, ProjectiveCRF, SiblingCRF, TreeparseError
 from treeparse.trees import TreeCRF
-from treeparse.trees.families.part_kinds import Siblings
+from treeparse.trees.families.second_order import Siblings
 from treeparse.trees.parts import Parts
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])

@@ -30,8 +30,7 @@ from treeparse.corpus.processes import parse_with_jobs
 from treeparse.corpus.readers import READERS
 from treeparse.corpus.request import CorpusPart, CorpusRequest, is_folder, list_parts
 from treeparse.corpus.storage import is_url
-from treeparse.corpus.writers import WRITERS
-from treeparse.corpus.writers.writer import FileWriter
+from treeparse.corpus.writers import WRITERS, FileWriter
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser

@@ -10,7 +10,7 @@ from pathlib import Path
 from treeparse import terminal
 from treeparse.cli.common import INTERRUPTED
 from treeparse.cli.stopping import Stopped, signals_exit
-from treeparse.corpus.output_checks import check_new_folder
+from treeparse.corpus.request import check_new_folder
 from treeparse.training.settings.reading import check_inputs, load_config
 from treeparse.training.settings.train_config import TrainConfig
 from treeparse.training.state.run_directory import RunDirectory

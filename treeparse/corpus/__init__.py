@@ -19,9 +19,9 @@ from treeparse.corpus.corpus_parsing import parse_corpus, parse_parts
 from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.documents import parse_documents
 from treeparse.corpus.processes import parse_with_jobs
-from treeparse.corpus.readers.reader import Reader, ReaderOptions
+from treeparse.corpus.readers import Reader, ReaderOptions
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts
-from treeparse.corpus.writers.writer import FileWriter, Writer, WriterOptions
+from treeparse.corpus.writers import FileWriter, Writer, WriterOptions
 from treeparse.model import TreeRequest
 
 __all__ = [

@@ -21,7 +21,7 @@ from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.model.inference.any_parser import parse_ahead
-from treeparse.model.inference.given import UnfitSentenceError
+from treeparse.model.inference.tree_request import UnfitSentenceError
 
 CHUNK = 4000  # sentences: enough for a good number of batches, which threads share
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long

@@ -22,7 +22,7 @@ from treeparse.corpus.corpus_parsing import ChunkParser, CorpusWork, ParsedChunk
 from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest
 from treeparse.corpus.sentences import RawOrEnd
-from treeparse.corpus.writers.writer import FileWriter
+from treeparse.corpus.writers import FileWriter
 from treeparse.data.conllu import RawSentence
 from treeparse.data.parses import NBestList
 from treeparse.data.prefetch import process_context, submit_ahead

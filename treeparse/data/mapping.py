@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import torch
 
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.docs import doc_sentences, fill_doc, is_doc, is_span, span_words
 from treeparse.data.parses import Parse

@@ -37,11 +37,10 @@ from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
-from treeparse.trees import LabeledCRF, LabelSource, TreeCRF
+from treeparse.trees import DISTRIBUTIONS, LabeledCRF, LabelSource, TreeCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.labels.sources import with_root_rule
 from treeparse.trees.parts import arcs_agreeing_with, arcs_of, named
-from treeparse.trees.tree_families import DISTRIBUTIONS
 
 
 class Parser(nn.Module, AnyParser):

@@ -19,9 +19,8 @@ from treeparse.names import Decoder, decoder_named
 from treeparse.nn import BiLSTMConfig, EncoderConfig
 from treeparse.nn.encoder_config import Learner, ReaderConfig, check_counts, check_rates
 from treeparse.sentence import Sentence
-from treeparse.trees import TreeCRF
+from treeparse.trees import TreeCRF, distribution_named
 from treeparse.trees.families import Family
-from treeparse.trees.tree_families import distribution_named
 
 # The nodes that the feature templates of linear models may read, by kind.
 ROLES: Mapping[str, str] = {"arcs": "hdb", "siblings": "hds", "grandparents": "hdg", "labels": "hdb"}

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from treeparse.batch import moved
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.errors import TreeparseError
-from treeparse.model.inference.given import known_heads
 from treeparse.model.inference.lists import check_own_trees, own_trees
 from treeparse.model.inference.parsing import evaluating
+from treeparse.model.inference.tree_request import known_heads
 from treeparse.model.parser import Parser
 from treeparse.model.parser_config import TEMPERATURES
 from treeparse.sentence import Sentence

@@ -2,7 +2,7 @@
 
 from treeparse.nn.biaffine import ArcBiaffine, LabelBiaffine, TagScorer
 from treeparse.nn.bilstm import BiLSTMConfig, BiLSTMEncoder
-from treeparse.nn.dropout import SharedDropout
+from treeparse.nn.embedding import SharedDropout
 from treeparse.nn.encoder_config import Encoder, EncoderConfig
 from treeparse.nn.transformer import TransformerConfig, TransformerEncoder
 

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from treeparse.kernels.networks import add_pair_products
-
-from .dropout import SharedDropout
-from .precision import may_use_kernels
+from treeparse.nn.embedding import SharedDropout
+from treeparse.nn.precision import may_use_kernels
 
 SLOPE = 0.1  # of the leaky ReLU at negative inputs
 

@@ -12,10 +12,10 @@ from treeparse.batch import Batch
 from treeparse.data.features.words import UNKNOWN, Features, LexicalFeatures
 from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
+from treeparse.nn.embedding import SharedDropout
 from treeparse.nn.encoder_config import Encoder, Learner
 from treeparse.sentence import Sentence
 
-from .dropout import SharedDropout
 from .embedding import LexicalEmbedding
 from .encoder_config import MOST_LAYERS, LexicalConfig, check_counts, check_rates
 from .int8 import Int8Products

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from treeparse.kernels.networks import step
-
-from .precision import may_use_kernels
+from treeparse.nn.precision import may_use_kernels
 
 
 @dataclass(frozen=True)

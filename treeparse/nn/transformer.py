@@ -14,11 +14,11 @@ from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
+from treeparse.nn.embedding import SharedDropout
 from treeparse.nn.encoder_config import Encoder, Learner, weights_with
 from treeparse.sentence import Sentence
 
 from .bilstm import BiLSTMLayer, through_layers
-from .dropout import SharedDropout
 from .embedding import character_encoder, spelling_and_tags, spelling_and_tags_size, tag_tables
 from .encoder_config import LARGEST, MOST_LAYERS, LexicalConfig, check_counts, check_rates
 from .huggingface import build_transformer, checked_architecture, checkpoint_layers, layer_depths, most_subwords

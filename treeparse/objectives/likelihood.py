@@ -1,5 +1,6 @@
 """Likelihoods of the gold tree, exact over trees or word by word, and the entropy of all trees."""
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -7,12 +8,10 @@ from torch import Tensor
 
 from treeparse.batch import Batch, moved
 from treeparse.errors import NoTreeError, TreeparseError
-from treeparse.objectives.objective import Data
+from treeparse.objectives.objective import Data, Objective, Term
 from treeparse.trees import LabeledCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.parts import named
-
-from .objective import Objective
 
 
 class TreeLikelihood(Objective):
@@ -152,3 +151,35 @@ def known_tree(batch: Batch) -> tuple[Tensor, Tensor]:
     if batch.heads is None or batch.labels is None:
         raise TreeparseError("A training batch must hold trees, got none: train on sentences with heads and labels.")
     return batch.heads, batch.labels
+
+
+class MeanField(Objective):
+    """An objective of the mean-field approximation, for ``trees: nonprojective_siblings``, which have no probabilities.
+
+    Training through the approximation teaches scores that suit it (Wang and Tu 2020).
+
+    Args:
+        objective: the objective; None for ``TreeLikelihood``.
+        rounds: the number of rounds of the approximation.
+    """
+
+    objective: Objective | TreeLikelihood
+    rounds: int
+
+    needs_sums = False
+
+    def __init__(self, objective: Objective | None = None, rounds: int = 3) -> None:
+        super().__init__()
+        if rounds < 0:
+            raise TreeparseError(f"The number of rounds must be 0 or more, got {rounds}.")
+        self.objective, self.rounds = objective or TreeLikelihood(), rounds
+
+    def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
+        """``(B,)`` of the approximation. Raises for trees that need none."""
+        return self.objective(distribution.mean_field(self.rounds), batch)
+
+    def terms(self, distribution: LabeledCRF, batch: Batch) -> Sequence[Term]:
+        return self.objective.terms(distribution.mean_field(self.rounds), batch)
+
+    def kinds(self) -> Mapping[str, Data]:
+        return self.objective.kinds()

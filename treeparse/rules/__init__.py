@@ -17,10 +17,10 @@
 from typing import TYPE_CHECKING
 
 from treeparse.lazy import names_on_demand
+from treeparse.rules.rules import ArcPattern, AtMostOne, CheckedTree, ForbiddenPair, LabelSet, RootTags, Rule, Violation
 
 from .rules import Rules, RuleSearch, RuleTally, as_search
 from .search import NamedWords, Satisfying, SatisfyingTree, satisfying_trees
-from .violations import ArcPattern, AtMostOne, CheckedTree, ForbiddenPair, LabelSet, RootTags, Rule, Violation
 
 if TYPE_CHECKING:
     from .rule_files import parse_rules, read_rules

@@ -20,8 +20,7 @@ import yaml
 
 from treeparse.data.yaml import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
 from treeparse.errors import DataError, TreeparseError
-from treeparse.rules.rules import Rules
-from treeparse.rules.violations import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rule
+from treeparse.rules.rules import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rule, Rules
 
 KEYS = ("at_most_one", "forbidden", "root_upos", "trees")
 

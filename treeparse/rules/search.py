@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from treeparse.rules.rules import Rules
-from treeparse.rules.violations import ArcPattern, CheckedTree, LabelSet, Violation
+from treeparse.rules.rules import ArcPattern, CheckedTree, LabelSet, Rules, Violation
 from treeparse.trees import LabeledCRF
 from treeparse.trees.labels.sources import ForbiddenLabels
 

@@ -14,8 +14,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from treeparse.corpus.sentences import check_sentence
-from treeparse.corpus.writers import TEXT_WRITERS
-from treeparse.corpus.writers.writer import WriterOptions
+from treeparse.corpus.writers import TEXT_WRITERS, WriterOptions
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, read_conllu
 from treeparse.data.files import InMemory
 from treeparse.data.parses import NBestList, Parse

@@ -77,7 +77,9 @@ The guide's page "Comparisons" says how torch-struct, SuPar, SynJax and ufal.chu
 cited by short names, such as [Exp], which the guide's page "References" lists.
 """
 
-from treeparse.trees.approximate.hill_climbing import climb
+from collections.abc import Mapping
+
+from treeparse.trees.approximate import climb
 from treeparse.trees.arc_crfs import NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.distribution import TreeDistribution
@@ -89,8 +91,10 @@ from treeparse.trees.labels.mixture import LabeledDistribution, Mixture
 from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.parts import Parts
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF, SecondOrderCRF, SiblingCRF
+from treeparse.user_code import class_named
 
 __all__ = [
+    "DISTRIBUTIONS",
     "LabelSource",
     "LabeledCRF",
     "LabeledDistribution",
@@ -106,7 +110,22 @@ __all__ = [
     "TreeDistribution",
     "climb",
     "combined",
+    "distribution_named",
     "horvitz_thompson",
     "sample_mean",
     "unordered_set",
 ]
+
+DISTRIBUTIONS: Mapping[str, type[TreeCRF]] = {
+    "nonprojective": NonProjectiveCRF,
+    "projective": ProjectiveCRF,
+    "siblings": SiblingCRF,
+    "second_order": SecondOrderCRF,
+    "nonprojective_siblings": NonProjectiveSiblingCRF,
+}
+"""The distributions by the names of their trees in a config."""
+
+
+def distribution_named(trees: str) -> type[TreeCRF]:
+    """Return the distribution of a name, or of a class path; it must have a ``tree_family``, see `class_named`."""
+    return class_named(trees, DISTRIBUTIONS, TreeCRF, "kind of trees")

@@ -10,8 +10,7 @@ from treeparse.errors import TreeparseError
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Backend, Family, Method
-from treeparse.trees.families.nonprojective_family import Nonprojective
-from treeparse.trees.families.projective_family import Projective
+from treeparse.trees.families.arc_families import Nonprojective, Projective
 from treeparse.trees.randomness import Generators
 
 BACKENDS = get_args(Backend)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.trees.approximate.mean_field_marginals import MeanFieldCRF, mean_field
+from treeparse.trees.approximate import MeanFieldCRF, mean_field
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
 

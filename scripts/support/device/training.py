@@ -13,7 +13,7 @@ from scripts.support.training.parts import Batches, Times, parsing_parts, step_p
 
 from treeparse.batch import Batch
 from treeparse.data import load_treebank
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.model import Parser
 from treeparse.nn.precision import has_bfloat16
 from treeparse.objectives import TreeLikelihood

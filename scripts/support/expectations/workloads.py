@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.sentence import Sentence
 
 BATCH_WORDS = 5000  # of a batch, as Parser.parse has it

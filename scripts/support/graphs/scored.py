@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.model import Parser
 from treeparse.sentence import Sentence
 

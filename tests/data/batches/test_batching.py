@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.errors import TreeparseError
 
 

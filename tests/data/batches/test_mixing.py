@@ -5,8 +5,14 @@ from typing import Any
 
 import pytest
 
-from treeparse.data.batches.batching import BucketBatchSampler
-from treeparse.data.batches.mixing import EpochSampler, SmoothedDraw, TrainingMix, merged_evenly, spread_evenly
+from treeparse.data.batches.mixing import (
+    BucketBatchSampler,
+    EpochSampler,
+    SmoothedDraw,
+    TrainingMix,
+    merged_evenly,
+    spread_evenly,
+)
 from treeparse.data.batches.steps import Item
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.names import Mixing

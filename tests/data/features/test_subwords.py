@@ -13,7 +13,7 @@ from helpers.pretrained import bert_folder, roberta_folder
 from tokenizers import pre_tokenizers
 from transformers import AutoTokenizer
 
-from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.data.features.subwords import WORD_LIMIT, SpecialSubwords, SubwordFeatures
 from treeparse.nn.pretrained import Pretrained
 from treeparse.sentence import Sentence

@@ -11,7 +11,7 @@ from treeparse.kernels.linear.features import DISTANCES, Hashes, Templates
 from treeparse.kernels.linear.scores import score_arcs, score_labels, score_triples
 from treeparse.kernels.linear.tables import WeightTable, decoded
 from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
-from treeparse.trees.families.part_kinds import GRANDPARENTS, SIBLINGS
+from treeparse.trees.families.second_order import GRANDPARENTS, SIBLINGS
 
 pytestmark = pytest.mark.nojit
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from treeparse import terminal
 from treeparse.cli.common import add_import_argument, add_overwrite_argument
 from treeparse.cli.models import check_models, load_model
-from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.request import check_outputs
 from treeparse.data import load_treebank
 from treeparse.data.outputs import check_folder
 from treeparse.data.parses import with_parses

@@ -16,7 +16,7 @@ from typing import Any
 from treeparse import terminal
 from treeparse.cli.common import add_overwrite_argument, aligned, counted, output_file
 from treeparse.cli.sections import figure_of, section_of, tree_of
-from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.request import check_outputs
 from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence, scan_conllu
 from treeparse.data.files import STANDARD_STREAM, expand_paths, open_input

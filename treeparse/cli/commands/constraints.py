@@ -7,7 +7,7 @@ import torch
 
 from treeparse.cli.common import add_batch_words_argument, add_import_argument, add_output_argument, aligned, positive
 from treeparse.cli.models import check_models, load_model
-from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.request import check_outputs
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
 from treeparse.data.mapping import map_batches

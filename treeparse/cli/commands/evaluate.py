@@ -30,7 +30,7 @@ from treeparse.cli.score_tables import (
     report_tables,
 )
 from treeparse.cli.systems import System, read_systems
-from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.request import check_outputs
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.outputs import atomic_write
 from treeparse.data.parses import with_parses

@@ -7,7 +7,7 @@ from treeparse.cli import corpora
 from treeparse.cli.common import positive, tsv_line
 from treeparse.cli.models import SEVERAL
 from treeparse.corpus.request import is_folder
-from treeparse.corpus.writers.writer import Writer
+from treeparse.corpus.writers import Writer
 from treeparse.data.annotations import figure, with_comments
 from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence

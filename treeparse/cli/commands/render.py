@@ -11,7 +11,7 @@ import torch
 from treeparse.cli.common import add_import_argument, add_output_argument, positive
 from treeparse.cli.models import check_models, load_model
 from treeparse.cli.sections import ROW_WIDTH, Sections, choose, compared_sections, figure_of, section_of, tree_of
-from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.request import check_outputs
 from treeparse.data.conllu import read_conllu
 from treeparse.data.files import expand_paths
 from treeparse.data.outputs import atomic_write

@@ -13,10 +13,8 @@ from treeparse.cli.common import (
     modules_of_current_folder,
 )
 from treeparse.cli.corpora import add_output_format_argument
-from treeparse.corpus.output_checks import check_outputs
-from treeparse.corpus.request import is_folder
-from treeparse.corpus.writers import make_writer
-from treeparse.corpus.writers.writer import WriterOptions
+from treeparse.corpus.request import check_outputs, is_folder
+from treeparse.corpus.writers import WriterOptions, make_writer
 from treeparse.data.files import expand_paths
 from treeparse.data.nbest.list_files import format_of, read_nbest
 from treeparse.data.outputs import check_folder

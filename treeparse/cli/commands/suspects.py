@@ -11,7 +11,7 @@ from treeparse.cli.common import (
     tsv_line,
 )
 from treeparse.cli.models import SEVERAL, add_model_arguments, check_models, load_models, models_and_files
-from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.request import check_outputs
 from treeparse.data.annotations import figure
 from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.outputs import atomic_output

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from treeparse.cli.common import add_import_argument, add_output_argument, positive
 from treeparse.cli.models import check_models, load_model
-from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.request import check_outputs
 from treeparse.data import load_treebank
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError

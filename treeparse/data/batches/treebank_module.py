@@ -6,9 +6,8 @@ import torch
 from pytorch_lightning import LightningDataModule
 
 from treeparse.batch import Batch
-from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.loading import Collate, Loader, StepDataset, batch_loader
-from treeparse.data.batches.mixing import EpochSampler
+from treeparse.data.batches.mixing import BucketBatchSampler, EpochSampler
 from treeparse.data.batches.steps import Item, ShareOfStep, StepSampler, WordsOf
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence

@@ -1,23 +1,33 @@
-"""Lists of the labelled trees of a batch: one chosen tree, the best k, or the sentences' own."""
+"""Lists of the labelled trees of a batch: one chosen tree, the best k, random ones or the sentences' own."""
 
 import itertools
 import math
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import repeat
 from typing import NamedTuple, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from treeparse.batch import fetched, moved
 from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
-from treeparse.model.inference.given import known_heads, known_labels
-from treeparse.model.inference.ruled import ItemList, Row, RuledBatch, mended_lists
+from treeparse.model.inference.ruled import (
+    DistinctDraws,
+    IndependentDraws,
+    ItemList,
+    Row,
+    RuledBatch,
+    accepted_lists,
+    mended_lists,
+)
+from treeparse.model.inference.tree_request import TreeRequest, known_heads, known_labels
 from treeparse.names import Decoder, listing_decoder_named
 from treeparse.sentence import Sentence, tree_problem
-from treeparse.trees import LabeledCRF, LabeledDistribution
+from treeparse.trees import LabeledCRF, LabeledDistribution, Mixture
 
 LONGEST_LIST = 2**27  # words in the list of one sentence
 
@@ -143,3 +153,117 @@ def _filled(rows: Sequence[Row], count: int, nodes: int) -> Iterator[Row]:
     """Yield the trees, then trees of -1 up to ``count``."""
     nothing = [-1] * nodes
     return itertools.chain(rows, itertools.repeat((nothing, nothing), count - len(rows)))
+
+
+def sampled_trees(
+    p: LabeledDistribution, request: TreeRequest, ordinals: Sequence[int], batch: RuledBatch | None
+) -> TreeLists:
+    """Draw k labelled trees with probabilities proportional to exp(score / temperature), in the order of the draws.
+
+    The decoder "projective" draws from projective trees, any other from all. Log probabilities are those of the draws;
+    scores do not depend on the temperature.
+
+    Args:
+        p: the distribution of labelled trees.
+        request: has the options of the draws.
+        ordinals: of the sentences; the seed and an ordinal determine a sentence's trees.
+        batch: the rules that trees must satisfy; None without rules.
+    """
+    p, temperature = p.for_decoder(request.named_decoder), request.temperature
+    drawn_from = p
+    if temperature != 1:
+        drawn_from = as_crf(p, f"Temperatures other than 1, here {temperature},").tempered(temperature)
+    if batch is not None:
+        trees = _accepted_trees(as_crf(drawn_from, "Rules"), request, ordinals, batch)
+    else:
+        k, generators = (
+            list_length(request.k, p, different=not request.replacement),
+            _generators(request.seed, ordinals),
+        )
+        if request.replacement:
+            trees = drawn_from.sample((k,), generator=generators)
+        else:
+            trees = drawn_from.sample_without_replacement(k, generator=generators)[:2]
+    scores = p.score(*trees)
+    log_probs = drawn_from.log_prob_of_scored(*trees, scores / temperature).clamp_max(0.0)
+    return TreeLists(*trees, scores, log_probs)
+
+
+def _accepted_trees(
+    p: LabeledCRF, request: TreeRequest, ordinals: Sequence[int], batch: RuledBatch
+) -> tuple[Tensor, Tensor]:
+    """Draw trees until k of them satisfy the rules; the rounds do not depend on k."""
+    most = list_length(batch.search.opened + request.k, p, different=not request.replacement)
+
+    def generators(items: Sequence[int]) -> list[Generator]:
+        return _generators(request.seed, [ordinals[item] for item in items])
+
+    if request.replacement:
+        drawing = IndependentDraws(p, _generators(request.seed, ordinals))
+    else:
+        drawing = DistinctDraws(p, generators, most)
+    lists = [ItemList(rows, []) for rows in accepted_lists(drawing, request.k, batch)]
+    heads, labels, *_ = TreeLists.of(lists, p.log_partition, p.scores.shape[-1])
+    return heads, labels
+
+
+def _generators(seed: int, ordinals: Sequence[int]) -> list[Generator]:
+    """Return the generator of each sentence, which depends only on the seed and the sentence's ordinal."""
+    sequences = [np.random.SeedSequence(seed, spawn_key=(ordinal,)) for ordinal in ordinals]
+    return [Generator().manual_seed(int(each.generate_state(1, np.uint64)[0])) for each in sequences]
+
+
+def with_probabilities(
+    p: LabeledDistribution, trees: TreeLists, lists: Sequence[Sequence[Parse]], label_powers: Sequence[float] = (1.0,)
+) -> list[list[Parse]]:
+    """Add the marginals of arcs and labelled arcs, and the entropy, to the parses of a batch.
+
+    Args:
+        p: the distribution of all trees.
+        trees: heads and labels of the parses.
+        lists: the parses of each sentence, one for each tree.
+        label_powers: the power of P(label | arc) of each model, as in `Mixture.tree_marginals`.
+    """
+    marginals = p.tree_marginals(trees.heads, trees.labels, label_powers=label_powers)
+    arcs, labeled = (part.clamp_max(1.0).transpose(0, 1).tolist() for part in marginals)
+    entropies = repeat(None, len(lists)) if isinstance(p, Mixture) else p.entropy().clamp_min(0.0).tolist()
+    return [
+        [
+            replace(parse, arc_probs=_of_words(arcs, parse), label_probs=_of_words(labels, parse), entropy=entropy)
+            for parse, arcs, labels in zip(parses, *rows, strict=False)  # padding has no parses
+        ]
+        for parses, entropy, *rows in zip(lists, entropies, arcs, labeled, strict=True)
+    ]
+
+
+def with_expected_gradients(p: LabeledDistribution, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
+    """Add the expected squared length of the gradient to the parses of a batch; a mixture has none."""
+    if isinstance(p, Mixture):
+        return [[*parses] for parses in lists]
+    lengths = p.expected_gradient().clamp_min(0.0).tolist()
+    return [
+        [replace(parse, expected_gradient=length) for parse in parses]
+        for parses, length in zip(lists, lengths, strict=True)
+    ]
+
+
+def with_head_sets(p: LabeledDistribution, threshold: float, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
+    """Add to each word the set of heads whose probability is at least the threshold, and the parse's own head."""
+    marginals = p.arc_marginals().transpose(1, 2).cpu()
+    return [
+        [replace(parse, head_sets=_head_sets(parse, rows >= threshold)) for parse in parses]
+        for parses, rows in zip(lists, marginals, strict=True)
+    ]
+
+
+def _head_sets(parse: Parse, chosen: Tensor) -> tuple[tuple[int, ...], ...]:
+    """The sets of a boolean matrix ``(n+1, n+1)`` whose rows are dependents."""
+    size = len(parse.tokens) + 1
+    is_head = chosen[:size, :size] & ~torch.eye(size, dtype=torch.bool)
+    is_head[torch.arange(1, size), torch.tensor(parse.heads)] = True
+    return tuple(tuple(row.nonzero().flatten().tolist()) for row in is_head[1:])
+
+
+def _of_words(probs: Sequence[float], parse: Parse) -> tuple[float, ...]:
+    """The values of the words, from those of all nodes."""
+    return tuple(probs[1 : len(parse.tokens) + 1])

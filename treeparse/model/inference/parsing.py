@@ -20,7 +20,6 @@ from treeparse.data.mapping import Progress, Words, as_sentences, check_several,
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import CHECKED, RawTextCheck
 from treeparse.errors import NoTreeError, TreeparseError
-from treeparse.model.inference.given import UnfitSentenceError, known_heads
 from treeparse.model.inference.lists import (
     TreeLists,
     as_crf,
@@ -29,11 +28,13 @@ from treeparse.model.inference.lists import (
     chosen_trees,
     mended_trees,
     own_trees,
+    sampled_trees,
+    with_expected_gradients,
+    with_head_sets,
+    with_probabilities,
 )
-from treeparse.model.inference.probabilities import with_expected_gradients, with_head_sets, with_probabilities
 from treeparse.model.inference.ruled import RuledBatch
-from treeparse.model.inference.sampling import sampled_trees
-from treeparse.model.inference.tree_request import TreeRequest
+from treeparse.model.inference.tree_request import TreeRequest, UnfitSentenceError, known_heads
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import Decoder
 from treeparse.rules import RuleTally

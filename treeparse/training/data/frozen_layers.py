@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treeparse.data.batches.batching import counted_nodes, cut_into_batches
+from treeparse.data.batches.mixing import counted_nodes, cut_into_batches
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.layer_cache import CachedSubwords, LayerCache
 from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from treeparse.errors import TreeparseError
+from treeparse.trees.families.arc_families import Nonprojective, NonprojectiveInTorch, Projective
 from treeparse.trees.families.family import DistinctMethod, Family, KBest, LabelDraws, Method, Tensors
-from treeparse.trees.families.nonprojective_family import Nonprojective, NonprojectiveInTorch
-from treeparse.trees.families.projective_family import Projective
 
 if TYPE_CHECKING:
     from treeparse.device.launcher import Launcher

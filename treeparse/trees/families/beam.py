@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from treeparse.batch import moved
-from treeparse.trees.families.dense_arithmetic import finite, shifted_log_weights
+from treeparse.trees.families.dense import finite, shifted_log_weights
 from treeparse.trees.families.family import DistinctTrees
 from treeparse.trees.randomness import uniforms_by_tensors
 

@@ -10,11 +10,10 @@ from torch import Tensor
 from treeparse.batch import moved
 from treeparse.device import best_trees, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
+from treeparse.trees.families.arc_families import Nonprojective, Projective
 from treeparse.trees.families.beam import Reach
 from treeparse.trees.families.family import Method
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
-from treeparse.trees.families.nonprojective_family import Nonprojective
-from treeparse.trees.families.projective_family import Projective
 
 
 @dataclass(frozen=True)

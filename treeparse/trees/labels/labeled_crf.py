@@ -11,6 +11,7 @@ from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property, graph_property
 from treeparse.names import Decoder, decoder_named
+from treeparse.trees.arc_crfs import NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.checks import (
     check_count,
     check_head_range,
@@ -36,7 +37,6 @@ from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, arcs_of, named, straight_through
 from treeparse.trees.randomness import Generators, item_seeds, perturbed
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF
-from treeparse.trees.tree_families import DISTRIBUTIONS
 from treeparse.trees.tree_lists import (
     BestLabeledTrees,
     DrawnLabeledTrees,
@@ -223,7 +223,8 @@ class LabeledCRF(TreeDistribution):
                 f"trees score {named(self.base.family.part_kinds)}: use the decoder 'best', 'arcs_first' or "
                 "'minimum_risk'."
             )
-        base = DISTRIBUTIONS[decoder](self.scores, self.lengths, single_root=self.base.single_root, validate_args=False)
+        kind = NonProjectiveCRF if decoder == "nonprojective" else ProjectiveCRF
+        base = kind(self.scores, self.lengths, single_root=self.base.single_root, validate_args=False)
         return self._with(base.with_scores(self.scores, validate_args=self.base.flat.validate), self.label_scores)
 
     def topk(self, k: int) -> BestLabeledTrees:
