@@ -1,5 +1,6 @@
 """The guide's code runs and prints what its pages show; its pictures are its script's own; its links hold."""
 
+import pkgutil
 import re
 import shlex
 import sys
@@ -14,6 +15,7 @@ from treeparse.cli import main as cli
 PAGES = sorted(blocks.PAGES.rglob("*.md"))
 TUTORIALS = [page for page in PAGES if page.parent.name == "tutorials"]
 NAMES = [str(page.relative_to(blocks.PAGES)) for page in PAGES]
+REFERENCE = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page.parent.name == "reference")
 every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
 
 
@@ -82,3 +84,8 @@ def test_a_page_that_shows_something_else_is_a_fault(tmp_path: Path) -> None:
     page.write_text("```python\nprint(1)\n```\n\n```text\n?\n```\n", encoding="utf-8")
     assert not blocks.run_page(page, write=True)
     assert page.read_text(encoding="utf-8").endswith("```text\n1\n```\n")
+
+
+@pytest.mark.parametrize("name", sorted({*re.findall(r"^::: (\S+)", REFERENCE, re.MULTILINE)}))
+def test_the_reference_names_what_exists(name: str) -> None:
+    assert pkgutil.resolve_name(name) is not None
