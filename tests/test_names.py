@@ -28,7 +28,7 @@ def test_a_distribution_has_the_family_that_its_class_names() -> None:
 
 def test_trees_go_by_a_name_or_a_class_path() -> None:
     assert distribution_named("treeparse.trees.NonProjectiveCRF") is NonProjectiveCRF
-    with pytest.raises(TreeparseError, match=r"Unknown kind of trees 'sibling': .*; did you mean siblings\?"):
+    with pytest.raises(TreeparseError, match=r"Unknown kind of trees 'sibling', .*; did you mean siblings\?"):
         distribution_named("sibling")
     with pytest.raises(TreeparseError, match=r"must be a subclass of treeparse\.trees\.crf\.TreeCRF"):
         distribution_named("treeparse.trees.LabeledCRF")

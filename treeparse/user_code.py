@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import TypeVar
 
-from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.errors import TreeparseError, name_among
 
 T = TypeVar("T")
 
@@ -38,10 +38,9 @@ def check_module(module: str) -> None:
 
 def check_name(name: str, table: Mapping[str, object], noun: str) -> str:
     """Return the name of a class in a table, or a class path, which is not imported; raise for another name."""
-    if name not in table and "." not in name:
-        problem = f"Unknown {noun} {name!r:.60}: choose one of {', '.join(table)}, or the class path of your own"
-        raise TreeparseError(problem + (did_you_mean(name, table) or "."))
-    return name
+    if "." in name:
+        return name
+    return name_among(name, (*table,), f"Unknown {noun} {name!r:.60}, which is no class path")
 
 
 def class_named(name: str, table: Mapping[str, type[T]], base: type[T], noun: str) -> type[T]:
@@ -50,7 +49,8 @@ def class_named(name: str, table: Mapping[str, type[T]], base: type[T], noun: st
     Raises:
         TreeparseError: the name is unknown, or the class is no subclass of ``base``.
     """
-    if check_name(name, table, noun) in table:
+    name = check_name(name, table, noun)
+    if name in table:
         return table[name]
     module, _, attribute = name.rpartition(".")
     kind = getattr(import_code(module), attribute, None)

@@ -153,7 +153,7 @@ def test_no_output_replaces_an_input(parser: Parser, folder: Path) -> None:
         ({"output_format": "jsonl", "tags": True}, "The output format jsonl has no tags and no sets of heads"),
         (
             {"output_format": "json"},
-            r"Unknown output format 'json': choose one of .*; did you mean jsonl",
+            r"Unknown output format 'json', .*: choose one of .*; did you mean jsonl",
         ),
         (
             {"output_format": "json.loads"},
@@ -182,7 +182,7 @@ def test_a_reader_of_a_user_is_one_file(parser: Parser, folder: Path, monkeypatc
         sys.modules.pop("mine", None)
     [first, _] = read_conllu("out.conllu")
     assert first.words.forms == ("a", "b", "c")
-    with pytest.raises(TreeparseError, match=r"Unknown input format 'conlu': .* did you mean conllu"):
+    with pytest.raises(TreeparseError, match=r"Unknown input format 'conlu', .* did you mean conllu"):
         CorpusRequest(["slashed.txt"], format="conlu")
 
 

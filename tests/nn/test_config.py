@@ -13,7 +13,7 @@ from treeparse.nn import BiLSTMConfig
         ({"char_widths": (3, 0)}, "encoder.char_widths must be at least 1, got 0"),
         ({"char_widths": ()}, "encoder.char_widths must not be empty"),
         ({"dropout": 1.0}, "encoder.dropout must be from 0 to less than 1, got 1.0"),
-        ({"tags": ("upso",)}, r"Unknown column 'upso' in encoder\.tags\. .*; did you mean upos\?"),
+        ({"tags": ("upso",)}, r"Unknown column 'upso' in encoder\.tags, .*; did you mean upos\?"),
         ({"tags": ("upos", "xpos", "upos")}, "encoder.tags .* got upos, xpos, upos"),
     ],
 )

@@ -1,9 +1,10 @@
 """The columns of words that a model may read: tags, single features, values in MISC, and the user's own."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.errors import TreeparseError, name_among
 from treeparse.sentence import EMPTY, Sentence
 
 
@@ -44,18 +45,17 @@ COLUMNS: Mapping[str, Column] = {
 """The columns by name. ``feats.Case`` and ``misc.Gloss``, of any feature and any key of MISC, are columns, too."""
 
 
+@functools.cache
 def column_named(name: str, setting: str = "") -> Column:
     """Return the column of a name; raise if there is none, with the ``setting`` that named it."""
     section, _, key = name.partition(".")
-    if name in COLUMNS:
-        return COLUMNS[name]
     if key and section == "feats":
         return Column(name, f"{key} in FEATS", lambda sentence: _entries(sentence.feats, key))
     if key and section == "misc":
         return Column(name, f"{key} in MISC", lambda sentence: _entries(sentence.misc, key))
     named = f" in {setting}" if setting else ""
-    problem = f"Unknown column {name!r:.60}{named}. Columns: {', '.join(COLUMNS)}, feats.NAME and misc.NAME"
-    raise TreeparseError(problem + (did_you_mean(name, COLUMNS) or "."))
+    problem = f"Unknown column {name!r:.60}{named}, which is no feats.NAME or misc.NAME"
+    return COLUMNS[name_among(name, (*COLUMNS,), problem)]
 
 
 def _entries(texts: Sequence[str] | None, key: str) -> Sequence[str] | None:

@@ -15,7 +15,6 @@ from treeparse.data.compression import compression_of_name
 from treeparse.data.files import STANDARD_STREAM
 from treeparse.errors import TreeparseError
 
-BUFFER = 2**16  # bytes that are written at once: with the default of 2**13, writing takes twice as long
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # errors of file systems that cannot sync a folder
 
 
@@ -107,7 +106,7 @@ def atomic_output(path: str | Path) -> Iterator[Output]:
     target, compression = Path(os.path.realpath(path)), compression_of_name(path)
     temporary = temporary_beside(target)
     try:
-        with open(temporary, "wb", BUFFER) as stream:
+        with open(temporary, "wb") as stream:
             with nullcontext(stream) if compression is None else compression.opened(stream, "wb", str(path)) as packed:
                 yield Output(packed)
             stream.flush()

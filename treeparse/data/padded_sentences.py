@@ -1,13 +1,14 @@
 """`pad`: sentences as tensors, for networks that are no treeparse parser."""
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from treeparse.data.features.padding import filled, lengths_of, numbers
+from treeparse.data.features.padding import filled, lengths_of, numbers, padded_heads, padded_labels
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import PADDING, ROOT, UNKNOWN
 from treeparse.data.mapping import Words, as_sentences
@@ -80,17 +81,15 @@ def pad(sentences: Iterable[Words], vocabularies: Vocabularies | None = None) ->
     words, tags, labels = vocabularies = vocabularies or Vocabularies.of(converted)
     lengths = lengths_of(converted)
 
-    def nodes(ids: Iterable[int], *, root: int, fill: int = 0) -> Tensor:
-        return filled(numbers(ids, lengths.sum()), lengths, fill, first=root)
+    def nodes(table: Vocabulary, values: Iterable[str]) -> Tensor:
+        return filled(numbers(table.indices(values), lengths.sum()), lengths, first=table.special(ROOT))
 
     forms = (form.lower() for sentence in converted for form in sentence.forms)
-    heads = chain.from_iterable(sentence.heads or (-1,) * len(sentence) for sentence in converted)
-    names = chain.from_iterable(sentence.labels or (EMPTY,) * len(sentence) for sentence in converted)
     return PaddedSentences(
-        nodes(words.indices(forms), root=words.special(ROOT)),
-        nodes(tags.indices(chain.from_iterable(map(_tags, converted))), root=tags.special(ROOT)),
-        nodes(heads, root=-1, fill=-1),
-        nodes(labels.indices(names, missing=-1), root=-1, fill=-1),
+        nodes(words, forms),
+        nodes(tags, chain.from_iterable(map(_tags, converted))),
+        padded_heads(converted),
+        padded_labels(converted, partial(labels.indices, missing=-1)),
         torch.from_numpy(lengths),
         vocabularies,
     )

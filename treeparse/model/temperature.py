@@ -15,10 +15,10 @@ from torch import Tensor
 
 from treeparse.batch import moved
 from treeparse.data.batches.mixing import BucketBatchSampler
+from treeparse.data.features.padding import padded_heads
 from treeparse.errors import TreeparseError
 from treeparse.model.inference.lists import check_own_trees, own_trees
 from treeparse.model.inference.parsing import evaluating
-from treeparse.model.inference.tree_request import known_heads
 from treeparse.model.parser import Parser
 from treeparse.model.parser_config import TEMPERATURES
 from treeparse.sentence import Sentence
@@ -158,7 +158,7 @@ def _gold_batches(parser: Parser, sentences: Sequence[Sentence], batch_words: in
     with evaluating(parser.networks):
         for indices in BucketBatchSampler([*map(parser.length, sentences)], max_words=batch_words):
             chosen = [sentences[index] for index in indices]
-            keep = arcs_of(moved(known_heads(chosen), parser.device))
+            keep = arcs_of(moved(padded_heads(chosen), parser.device))
             p = parser.distribution(parser.collate(chosen, indices), keep=keep)
             gold = own_trees(p, chosen, parser.label_names)
             possible = gold.log_probs[0] > -torch.inf

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from treeparse.nn.encoder_config import LexicalConfig
 
-DOT = ":"  # in the names of modules, which must have no dot
+DOT = "="  # in names of modules, which must have no dot; keys of FEATS and MISC hold no equals sign
 LENGTHS = (6, 8, 10, 13, 18)  # upper bounds of the groups of forms by length: most forms are short
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.data.columns import COLUMNS
-from treeparse.data.features.padding import filled, lengths_of, numbers, padded
+from treeparse.data.features.padding import padded, padded_heads, padded_labels
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.errors import TreeparseError
@@ -161,14 +161,10 @@ class Indexer:
 
     def _trees(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """Return heads and labels ``(B, n+1)``, -1 if missing or impossible for the model."""
-        lengths = lengths_of(sentences)
-        known = chain.from_iterable(sentence.heads or [-1] * len(sentence) for sentence in sentences)
-        heads = numbers(known, lengths.sum())
-        names = chain.from_iterable(sentence.labels or [EMPTY] * len(sentence) for sentence in sentences)
-        labels = numbers(self.labels.indices(names, missing=-1), lengths.sum())
+        heads, labels = padded_heads(sentences), padded_labels(sentences, partial(self.labels.indices, missing=-1))
         if self.root_label >= 0 and len(self.labels) > 1:
             labels[(heads >= 0) & ((labels == self.root_label) != (heads == 0))] = -1
-        return {name: filled(ids, lengths, -1, first=-1) for name, ids in (("heads", heads), ("labels", labels))}
+        return {"heads": heads, "labels": labels}
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data from which ``from_json`` makes an equal indexer."""

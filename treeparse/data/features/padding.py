@@ -3,13 +3,15 @@
 Numpy converts all rows together, because a Python object or a tensor for each row would take most of a batch's time.
 """
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from itertools import chain
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from treeparse.sentence import EMPTY, Sentence
 
 Numbers = NDArray[np.int64]
 
@@ -39,3 +41,17 @@ def filled(values: Numbers, lengths: Numbers, fill: int = 0, *, first: int | Non
     if first is not None:
         result[:, 0] = first
     return torch.from_numpy(result)
+
+
+def padded_heads(sentences: Sequence[Sentence]) -> Tensor:
+    """Return the heads ``(B, n+1)`` of the sentences; -1 at the root, at padding and where unknown."""
+    lengths = lengths_of(sentences)
+    heads = chain.from_iterable(sentence.heads or [-1] * len(sentence) for sentence in sentences)
+    return filled(numbers(heads, lengths.sum()), lengths, -1, first=-1)
+
+
+def padded_labels(sentences: Sequence[Sentence], indices: Callable[[Iterable[str]], Iterable[int]]) -> Tensor:
+    """Return the ids ``(B, n+1)`` of the sentences' labels, by ``indices``; -1 at the root and at padding."""
+    lengths = lengths_of(sentences)
+    labels = chain.from_iterable(sentence.labels or [EMPTY] * len(sentence) for sentence in sentences)
+    return filled(numbers(indices(labels), lengths.sum()), lengths, -1, first=-1)

@@ -115,7 +115,7 @@ class LexicalFeatures(Features):
             self.words.extended(map(str.lower, forms), min_count=min_count),
             self.characters.extended(chain.from_iterable(forms), min_count=min_count),
             {
-                name: table.extended(t for s in sentences for t in column_named(name).read(s))
+                name: table.extended(chain.from_iterable(map(column_named(name).read, sentences)))
                 for name, table in self.tags.items()
             },
             self.vectors,
@@ -156,7 +156,7 @@ class LexicalFeatures(Features):
         if self.vectors is not None:
             features["vectors"] = nodes(of_forms(_lookup(self.vectors, form) for form in distinct), self.vectors)
         for name, table in self.tags.items():
-            tags = chain.from_iterable(column_named(name).read(sentence) for sentence in sentences)
+            tags = chain.from_iterable(map(column_named(name).read, sentences))
             features[name] = nodes(numbers(table.indices(tags), len(forms)), table)
         return features
 

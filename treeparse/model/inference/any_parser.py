@@ -64,8 +64,8 @@ class AnyParser(Model):
         Args:
             sentences: the sentences, as for ``parse``.
             request: which trees to find, and what to add to them.
-            ordinals: of the sentences in a longer list, or that of the first one: a sentence's samples depend on the
-                seed and on its ordinal.
+            ordinals: the index of each sentence in a longer list, or the index of the first one. A sentence's samples
+                depend on the seed and on this index.
             progress: called after each batch with the indices of its sentences.
         """
         return find_trees(self, sentences, request, ordinals, progress=progress)
@@ -204,7 +204,7 @@ class AnyParser(Model):
 
         Lists are in the order of the draws; a shorter list by the same seed is the start of a longer one. The decoder
         projective draws from the trees without crossing arcs, any other from all. A ``log_prob`` is the log probability
-        of the draw, from these trees at this temperature; a ``score`` is the model's own. Probabilities are those of
+        of the draw, from these trees at this temperature; a ``score`` is the model's own. Probabilities are of
         the model's own distribution of all trees, whatever the temperature and the decoder. With rules, trees that
         break one are drawn again, up to the bound's number a sentence, so that the others are exact samples of the
         trees that satisfy the rules. The rest is as in ``parse``.
@@ -214,7 +214,7 @@ class AnyParser(Model):
             k: trees of a sentence.
             first: index of the first sentence in a longer list, 0 or more; or the indices of all.
             progress: as in ``parse``.
-            **options: those of ``kbest``, and
+            **options: the options of ``kbest``, and
                 - ``replacement``: whether a tree can be drawn again (default). If not, trees are different, labels
                   included, and fewer if fewer exist.
                 - ``seed``: 0 or more. The trees of sentence ``i`` depend only on ``(seed, first + i)`` and its scores;

@@ -13,6 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from treeparse.batch import fetched, moved
+from treeparse.data.features.padding import padded_heads
 from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
 from treeparse.model.inference.ruled import (
@@ -24,7 +25,7 @@ from treeparse.model.inference.ruled import (
     accepted_lists,
     mended_lists,
 )
-from treeparse.model.inference.tree_request import TreeRequest, known_heads, known_labels
+from treeparse.model.inference.tree_request import TreeRequest, known_labels
 from treeparse.names import Decoder, listing_decoder_named
 from treeparse.sentence import Sentence, tree_problem
 from treeparse.trees import LabeledCRF, LabeledDistribution, Mixture
@@ -82,7 +83,7 @@ def chosen_trees(p: LabeledDistribution, decoder: Decoder) -> TreeLists:
 
 def own_trees(p: LabeledDistribution, sentences: Sequence[Sentence], label_names: Sequence[str]) -> TreeLists:
     """Return lists of one tree, the sentence's own; a label that is none of ``label_names`` is impossible."""
-    trees = known_heads(sentences), known_labels(sentences, label_names)
+    trees = padded_heads(sentences), known_labels(sentences, label_names)
     return _lists_of_one(p, *(moved(part, p.device) for part in trees))
 
 
@@ -176,10 +177,8 @@ def sampled_trees(
     if batch is not None:
         trees = _accepted_trees(as_crf(drawn_from, "Rules"), request, ordinals, batch)
     else:
-        k, generators = (
-            list_length(request.k, p, different=not request.replacement),
-            _generators(request.seed, ordinals),
-        )
+        k = list_length(request.k, p, different=not request.replacement)
+        generators = _generators(request.seed, ordinals)
         if request.replacement:
             trees = drawn_from.sample((k,), generator=generators)
         else:

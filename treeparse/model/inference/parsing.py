@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from treeparse import terminal
 from treeparse.batch import moved
+from treeparse.data.features.padding import padded_heads
 from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import CHECKED, RawTextCheck
@@ -34,7 +35,7 @@ from treeparse.model.inference.lists import (
     with_probabilities,
 )
 from treeparse.model.inference.ruled import RuledBatch
-from treeparse.model.inference.tree_request import TreeRequest, UnfitSentenceError, known_heads
+from treeparse.model.inference.tree_request import TreeRequest, UnfitSentenceError
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import Decoder
 from treeparse.rules import RuleTally
@@ -178,7 +179,7 @@ def _batch_lists(
     known, names, keep = request.conditions, model.label_names, None
     if any(network.config.prune_below for network in model.networks):
         if request.method == "score":
-            keep = arcs_of(moved(known_heads(sentences), model.device))
+            keep = arcs_of(moved(padded_heads(sentences), model.device))
         elif known:
             keep = known.arcs(sentences, names, model.device)
     batch = model.collate([sentence.without_tree() for sentence in sentences], indices)

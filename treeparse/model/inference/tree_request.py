@@ -10,7 +10,7 @@ from torch import Tensor
 
 from treeparse.batch import moved
 from treeparse.data.features.indexer import allowed_arcs
-from treeparse.data.features.padding import padded
+from treeparse.data.features.padding import padded_heads, padded_labels
 from treeparse.errors import TreeparseError
 from treeparse.names import Decoder, DecoderName, decoder_named, listing_decoder_named
 from treeparse.rules import Rules, RuleSearch, as_search
@@ -90,7 +90,7 @@ class Given:
 
     def _known(self, sentences: Sequence[Sentence], names: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         """Known heads and labels ``(B, n+1)``, and possible arcs ``(B, n+1, n+1)``."""
-        heads, labels = known_heads(sentences), known_labels(sentences, names)
+        heads, labels = padded_heads(sentences), known_labels(sentences, names)
         nodes = heads.shape[1]
         mask = allowed_arcs(sentences) if self.within else torch.ones(len(sentences), nodes, nodes, dtype=torch.bool)
         if self.heads and _has_root_rule(names):  # a known label says whether the arc is from the root
@@ -100,16 +100,10 @@ class Given:
         return heads, labels, mask
 
 
-def known_heads(sentences: Sequence[Sentence]) -> Tensor:
-    """Return the heads ``(B, n+1)`` of the sentences; unknown ones are -1."""
-    return padded([[-1, *(each.heads or [-1] * len(each))] for each in sentences], -1)
-
-
 def known_labels(sentences: Sequence[Sentence], names: Sequence[str]) -> Tensor:
     """Return the ids ``(B, n+1)`` of the sentences' labels; -1 where they are unknown or none of the ``names``."""
     ids = {name: index for index, name in enumerate(names)}
-    rows = (sentence.labels or [EMPTY] * len(sentence) for sentence in sentences)
-    return padded([[-1, *(ids.get(label, -1) for label in labels)] for labels in rows], -1)
+    return padded_labels(sentences, lambda labels: [ids.get(label, -1) for label in labels])
 
 
 def _has_root_rule(names: Sequence[str]) -> bool:

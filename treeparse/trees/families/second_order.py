@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -14,17 +13,12 @@ from treeparse.kernels.best import grandparents as best_with_grandparents
 from treeparse.kernels.best import nonprojective_siblings
 from treeparse.kernels.best import siblings as best_with_siblings
 from treeparse.kernels.best.arborescence import are_trees
-from treeparse.kernels.best.eisner import are_projective_trees
 from treeparse.kernels.lists.projective_lists import ProjectiveKBest
-from treeparse.kernels.samples import without_replacement
-from treeparse.kernels.samples.projective_samples import sample_trees
-from treeparse.kernels.sums import inside_outside
+from treeparse.trees.families.arc_families import Projective
 from treeparse.trees.families.family import Family, KBest, Tensors
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 from treeparse.trees.families.padded_arrays import integers, run
 from treeparse.trees.parts import PartKind
-
-_draw_distinct = partial(without_replacement.sample_distinct_trees, projective=True)
 
 
 class Siblings(PartKind):
@@ -100,6 +94,8 @@ class _ProjectiveParts(KernelFamily):
     """What both share: kernels of best trees read the other parts of chosen items in place."""
 
     crossing: ClassVar[bool] = False
+    drawing: ClassVar[tuple[Callable[..., Any], ...]] = Projective.drawing
+    list_of_best: ClassVar[Callable[..., KBest]] = staticmethod(_list)
 
     def best_trees_of_items(self, arcs: Tensor, others: Tensors, lengths: Tensor, items: Tensor) -> Tensor:
         return self.call(self.functions.best_trees, arcs, *others, lengths, items=integers(items))
@@ -112,17 +108,7 @@ class ProjectiveSiblings(_ProjectiveParts):
     name: ClassVar[str] = "sibling"
     description: ClassVar[str] = "trees without crossing arcs, by arcs and pairs of neighbouring dependents"
     part_kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
-    functions: ClassVar[KernelFunctions] = KernelFunctions(
-        log_partition=inside_outside.log_partition,
-        log_partition_and_marginals=inside_outside.log_partition_and_marginals,
-        hessian_vector_product=inside_outside.hessian_vector_product,
-        log_marginals=inside_outside.log_marginals,
-        best_trees=best_with_siblings.best_trees,
-        are_trees=are_projective_trees,
-        sample=sample_trees,
-    )
-    drawing: ClassVar[tuple[Callable[..., Any], ...]] = sample_trees, inside_outside.log_partition, _draw_distinct
-    list_of_best: ClassVar[Callable[..., KBest]] = staticmethod(_list)
+    functions: ClassVar[KernelFunctions] = Projective.functions._replace(best_trees=best_with_siblings.best_trees)
 
 
 @dataclass(frozen=True)
@@ -134,17 +120,7 @@ class ProjectiveGrandparents(_ProjectiveParts):
         "trees without crossing arcs, by arcs, pairs of neighbouring dependents and heads of heads"
     )
     part_kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS, GRANDPARENTS)
-    functions: ClassVar[KernelFunctions] = KernelFunctions(
-        log_partition=inside_outside.log_partition,
-        log_partition_and_marginals=inside_outside.log_partition_and_marginals,
-        hessian_vector_product=inside_outside.hessian_vector_product,
-        log_marginals=inside_outside.log_marginals,
-        best_trees=best_with_grandparents.best_trees,
-        are_trees=are_projective_trees,
-        sample=sample_trees,
-    )
-    drawing: ClassVar[tuple[Callable[..., Any], ...]] = sample_trees, inside_outside.log_partition, _draw_distinct
-    list_of_best: ClassVar[Callable[..., KBest]] = staticmethod(_list)
+    functions: ClassVar[KernelFunctions] = Projective.functions._replace(best_trees=best_with_grandparents.best_trees)
 
 
 @dataclass(frozen=True)
