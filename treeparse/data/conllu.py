@@ -28,7 +28,7 @@ from treeparse.data.validation import (
     TreeCheck,
     possible_heads,
     undecodable_lines,
-    word_rows,
+    word_columns,
 )
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import EMPTY, Sentence
@@ -111,7 +111,7 @@ class ConlluSentence:
         rows = [[str(number), form, *[EMPTY] * 8] for number, form in enumerate(forms, 1)]
         comments = [] if sent_id is None else [f"# sent_id = {sent_id}"]
         lines = [*comments, f"# text = {text or ' '.join(forms)}", *("\t".join(row) for row in rows)]
-        return cls(_words(rows), "\n".join(lines) + "\n\n", sent_id, source, line, ordinal)
+        return cls(_words([*zip(*rows, strict=True)]), "\n".join(lines) + "\n\n", sent_id, source, line, ordinal)
 
     def rows(self) -> list[list[str]]:
         """Return the ten columns of every word, multiword token and empty node."""
@@ -393,21 +393,21 @@ def parse_conllu(raw: RawSentence, check: TreeCheck | None = None) -> ConlluSent
     words = None
     faults = undecodable_lines(block, raw.line) if "\ufffd" in text else []
     if not faults:
-        numbers, rows, faults = word_rows(lines, first_line)
-        words = None if faults else _words(rows)
+        numbers, columns, faults = word_columns(lines, first_line)
+        words = None if faults else _words(columns)
         if words is not None and check is not None:
-            faults = check.faults(rows, words.heads or (), numbers)
+            faults = check.faults(columns, words.heads or (), numbers)
             if check.partial and not faults:
-                words = replace(words, allowed=possible_heads([row[MISC] for row in rows]))
+                words = replace(words, allowed=possible_heads(columns[MISC]))
     if words is None or faults:
         return tuple(DataError(problem, source=source, line=line, sent_id=sent_id) for line, problem in faults)
     return ConlluSentence(words, text, sent_id, source, first_line, ordinal)
 
 
-def _words(rows: Sequence[Sequence[str]]) -> Sentence:
-    """Return the words with their columns; a HEAD that is no node of the sentence becomes -1."""
-    forms, upos, xpos, feats, heads, labels, misc = zip(*map(_COLUMNS_OF_SENTENCES, rows), strict=True)
-    nodes = _nodes(len(rows))
+def _words(columns: Sequence[Sequence[str]]) -> Sentence:
+    """Return the words with their ten columns; a HEAD that is no node of the sentence becomes -1."""
+    forms, upos, xpos, feats, heads, labels, misc = map(tuple, _COLUMNS_OF_SENTENCES(columns))
+    nodes = _nodes(len(forms))
     known_heads = tuple([nodes.get(head, -1) for head in heads])
     return Sentence(forms, upos, xpos, feats, known_heads, labels, misc=misc)
 

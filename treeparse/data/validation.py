@@ -26,23 +26,20 @@ _POSSIBLE_HEADS = re.compile(rf"(?:^|\|)Heads=((?:0|{_NUMBER})(?:,(?:0|{_NUMBER}
 _EMPTY_NODE = re.compile(rf"(0|{_NUMBER})\.({_NUMBER})")
 
 
-def word_rows(lines: Sequence[str], first: int) -> tuple[list[int], list[list[str]], list[Fault]]:
+def word_columns(lines: Sequence[str], first: int) -> tuple[Sequence[int], list[Sequence[str]], list[Fault]]:
     """Split the lines of a sentence into columns; ``first`` is the number of its first line.
 
     Returns:
-        The line number and the ten columns of every word, and the faults; if there are faults, words may be missing.
+        The line numbers of the words, the ten columns of their values, and the faults; with faults, words are missing.
     """
+    start = next((index for index, line in enumerate(lines) if line[0] != "#"), len(lines))
+    if columns := _plain_columns(lines[start:]):  # as nearly always: the checks below take most of the time
+        return range(first + start, first + len(lines)), columns, []
     numbers: list[int] = []
     rows: list[list[str]] = []
     faults: list[Fault] = []
     ids = _IdOrder()
     for number, line in enumerate(lines, first):
-        columns = line.split("\t")
-        if columns[ID] == ids.next_word and len(columns) == len(COLUMNS) and "" not in columns:
-            ids.take_word()
-            numbers.append(number)
-            rows.append(columns)
-            continue  # as nearly always: the checks below take most of the time
         if problem := byte_order_mark_problem(line):
             faults.append((number, problem))
             line = line.removeprefix(BYTE_ORDER_MARK)
@@ -60,7 +57,16 @@ def word_rows(lines: Sequence[str], first: int) -> tuple[list[int], list[list[st
             numbers.append(number)
             rows.append(columns)
     faults.extend(ids.faults_at_end(first + len(lines) - 1))
-    return numbers, rows, faults
+    return numbers, [*zip(*rows, strict=True)], faults
+
+
+def _plain_columns(rows: Sequence[str]) -> list[Sequence[str]] | None:
+    """Return the columns of rows that are the words 1, 2 and so on; None if a row is anything else or faulty."""
+    values = "\t\n\t".join(rows).split("\t")
+    *columns, ends = (values[index :: len(COLUMNS) + 1] for index in range(len(COLUMNS) + 1))
+    has_ten_each = len(columns[MISC]) == len(rows) and ends == ["\n"] * (len(rows) - 1)
+    is_plain = has_ten_each and columns[ID] == [*map(str, range(1, len(rows) + 1))] and "" not in values
+    return columns if is_plain else None
 
 
 def undecodable_lines(block: bytes, first_line: int) -> list[Fault]:
@@ -167,18 +173,18 @@ class TreeCheck:
     heads: bool = True
     labels: bool = False
 
-    def faults(self, rows: Sequence[Sequence[str]], heads: Sequence[int], lines: Sequence[int]) -> list[Fault]:
-        """Return the faults of the heads of words, from their rows of columns, heads and line numbers."""
+    def faults(self, columns: Sequence[Sequence[str]], heads: Sequence[int], lines: Sequence[int]) -> list[Fault]:
+        """Return the faults of the heads of words, from the ten columns, their heads and line numbers."""
         if not self.heads:
-            return possible_head_faults([row[MISC] for row in rows], [-1] * len(rows), lines)
-        column = [row[HEAD] for row in rows]
+            return possible_head_faults(columns[MISC], [-1] * len(heads), lines)
+        column = columns[HEAD]
         if self.labels and set(column) == {EMPTY}:
             return [(lines[0], NO_HEADS)]
         faults = head_faults(column, heads, lines, single_root=self.single_root, partial=self.partial)
         if not faults and self.partial:
-            return possible_head_faults([row[MISC] for row in rows], heads, lines)
+            return possible_head_faults(columns[MISC], heads, lines)
         if not faults and self.labels:
-            return label_faults([row[DEPREL] for row in rows], heads, lines)
+            return label_faults(columns[DEPREL], heads, lines)
         return faults
 
 
