@@ -32,6 +32,8 @@ def test_trees_go_by_a_name_or_a_class_path() -> None:
         distribution_named("sibling")
     with pytest.raises(TreeparseError, match=r"must be a subclass of treeparse\.trees\.crf\.TreeCRF"):
         distribution_named("treeparse.trees.LabeledCRF")
+    with pytest.raises(TreeparseError, match=r"the module treeparse\.trees has no class 'Missing'"):
+        distribution_named("treeparse.trees.Missing")
     with pytest.raises(TreeparseError, match="'no_such_module' cannot be imported"):
         distribution_named("no_such_module.Trees")
 

@@ -20,10 +20,9 @@ def import_code(module: str) -> ModuleType:
     try:
         return import_module(module)
     except Exception as error:
-        raise TreeparseError(
-            f"The module {module!r:.100} cannot be imported ({type(error).__name__}: {error}): it must be in the "
-            "current folder or be installed."
-        ) from error
+        remedy = ": it must be in the current folder or be installed" * isinstance(error, ModuleNotFoundError)
+        problem = f"The module {module!r:.100} cannot be imported ({type(error).__name__}: {error}){remedy}."
+        raise TreeparseError(problem) from error
 
 
 def check_module(module: str) -> None:
@@ -54,6 +53,8 @@ def class_named(name: str, table: Mapping[str, type[T]], base: type[T], noun: st
         return table[name]
     module, _, attribute = name.rpartition(".")
     kind = getattr(import_code(module), attribute, None)
+    if kind is None:
+        raise TreeparseError(f"Unknown {noun} {name}: the module {module} has no class {attribute!r}.")
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise TreeparseError(f"The {noun} {name} must be a subclass of {base.__module__}.{base.__name__}.")
     return kind

@@ -55,6 +55,31 @@ def test_each_term_is_the_mean_over_the_words_of_its_own_sentences() -> None:
     torch.testing.assert_close(both(p, MIXED).detach(), by_sentence)
 
 
+class Summed(TreeLikelihood):
+    """Returns one number for a batch."""
+
+    def forward(self, distribution: LabeledCRF, batch: Batch) -> torch.Tensor:
+        return super().forward(distribution, batch).sum()
+
+
+class Misspelt(TreeLikelihood):
+    """Names sentences of no kind."""
+
+    data = "labeled"  # pyright: ignore[reportAssignmentType]
+
+
+@pytest.mark.parametrize(
+    ("objective", "problem"),
+    [
+        (Summed(), r"Summed must return a number for each of the 3 sentences of a batch, got the shape \(\)\."),
+        (Misspelt(), "data of an objective must be 'labelled' or 'unlabelled' or 'all', got 'labeled'"),
+    ],
+)
+def test_an_objective_that_would_train_on_something_else_is_refused(objective: Objective, problem: str) -> None:
+    with pytest.raises(TreeparseError, match=problem):
+        objective.terms(distribution(), BATCH)
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_terms_share_the_scores_of_labels(monkeypatch: pytest.MonkeyPatch, turned: bool) -> None:
     """The sum's gradient is that of its terms apart, though all labels are scored once, and no arc's by itself."""

@@ -73,6 +73,7 @@ class Objective(nn.Module, ABC):
 
 def concerned(data: Data, batch: Batch) -> Tensor:
     """Return which sentences of a batch are of this kind, ``(B,)`` bool."""
+    check_choice("data of an objective", data, Data)
     if data == "all":
         return torch.ones_like(batch.lengths, dtype=torch.bool)
     return batch.is_labelled() if data == "labelled" else ~batch.is_labelled()
@@ -85,7 +86,16 @@ def words_concerned(data: Data, batch: Batch) -> int:
 
 
 def term_of(name: str, weight: float, values: Tensor, data: Data, batch: Batch) -> Term:
-    """Return the term of values ``(B,)``, of which those of the sentences of this kind count."""
+    """Return the term of values ``(B,)``, of which those of the sentences of this kind count.
+
+    Raises:
+        TreeparseError: the values have another shape.
+    """
+    if values.shape != batch.lengths.shape:
+        raise TreeparseError(
+            f"{name} must return a number for each of the {len(batch)} sentences of a batch, got the shape "
+            f"{tuple(values.shape)}."
+        )
     words = words_concerned(data, batch)
     if not words:
         return Term(name, weight, None, 0)
