@@ -24,7 +24,7 @@ from treeparse.names import Algorithm
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 from treeparse.training.linear_model import LinearLearner
-from treeparse.training.settings.train_config import LinearLearningConfig
+from treeparse.training.train_config import LinearLearningConfig
 from treeparse.trees import DISTRIBUTIONS, distribution_named
 
 TRAINING = learnable_sentences(40, seed=1)

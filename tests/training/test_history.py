@@ -4,7 +4,7 @@ import pytest
 from helpers.trained_runs import rows
 
 from treeparse.errors import TreeparseError
-from treeparse.training.state.run_directory import (
+from treeparse.training.run_directory import (
     EpochRecord,
     best_record,
     clock,

@@ -34,15 +34,8 @@ from treeparse.model.scorers.linear import LinearScorer, nodes_of
 from treeparse.names import Algorithm
 from treeparse.progress import Bar, Console
 from treeparse.sentence import Sentence
-from treeparse.training.settings.resolve import batches_per_step
-from treeparse.training.settings.train_config import (
-    DEFAULT_OBJECTIVE,
-    LinearLearningConfig,
-    ResolvedConfig,
-    TrainConfig,
-)
-from treeparse.training.settings.trainer import on_one_device
-from treeparse.training.state.run_directory import (
+from treeparse.training.resolve import batches_per_step
+from treeparse.training.run_directory import (
     EpochRecord,
     RunDirectory,
     RunState,
@@ -52,6 +45,13 @@ from treeparse.training.state.run_directory import (
     save_checkpoint,
     write_csv,
 )
+from treeparse.training.train_config import (
+    DEFAULT_OBJECTIVE,
+    LinearLearningConfig,
+    ResolvedConfig,
+    TrainConfig,
+)
+from treeparse.training.trainer import on_one_device
 from treeparse.trees import TreeCRF
 from treeparse.trees.parts import PartKind
 
@@ -180,9 +180,13 @@ class LinearLearner:
         """Return the averages of the weights over all steps."""
         return {name: (each - self.sums[name] / self.step).float() for name, each in self.weights.items()}
 
-    def start_epoch(self, epoch: int) -> None:
-        """Set the rate of an epoch, counted from 1."""
-        self.rate: float = self.config.rate / epoch**0.5
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` reads."""
+        return {"step": self.step, "weights": self.weights, "sums": self.sums}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from the steps, weights and sums of a checkpoint."""
+        self.step, self.weights, self.sums = state["step"], state["weights"], state["sums"]
 
     def _scored(self, batch: Batch) -> Scored:
         scores = self.scorer.scores(batch, WeightTable(self.weights["parts"].numpy()))
@@ -306,36 +310,27 @@ def check_linear(config: TrainConfig) -> None:
 
 
 def fit_linear(
-    training: LinearTraining, run: RunDirectory, state: RunState | None, console: Console
+    training: LinearTraining, run: RunDirectory, history: list[EpochRecord], console: Console
 ) -> list[EpochRecord]:
-    """Train the remaining epochs and return the history of all."""
+    """Train the epochs after a history and return the history of all."""
     settings, learner = training.config.learning, LinearLearner(training.parser, training.config.learning)
-    history = [] if state is None else list(state.history)
-    write_csv(run.metrics, history)
-    if state is not None:
-        _restore(learner, load_checkpoint(run.state))
-    if is_finished(history, epochs=settings.epochs, patience=settings.patience):
-        console.say(f"the run in {run.path} is finished; nothing is left to train")
-        return history
-    done = history[-1].epoch if history else 0
-    if state is not None:
-        console.say(f"resuming after epoch {done}")
+    if history:
+        learner.restore(load_checkpoint(run.state))
     evaluated = Parser(training.parser.config, training.parser.indexer).eval()
     with console.during("indexing the sentences"):
         batches = _batches(training)
     words = sum(map(len, training.train))
     console.say(f"{len(training.train):,} sentences, {words:,} words: up to {settings.epochs:,} epochs")
-    for epoch in range(done + 1, settings.epochs + 1):
-        record = _epoch(training, learner, batches, evaluated, epoch, console)
+    while not is_finished(history, epochs=settings.epochs, patience=settings.patience):
+        record = _epoch(training, learner, batches, evaluated, len(history) + 1, console)
         history.append(record)
         is_best = best_record(history) is record
         if is_best:
             run.write_best(record, evaluated.state_dict())
-        save_checkpoint(run.state, _checkpoint(training, learner, history))
+        state = RunState(training.identity, history, torch.get_num_threads()).to_plain()
+        save_checkpoint(run.state, state | learner.state())
         write_csv(run.metrics, history)
         console.say(f"{record}{'   best so far' if is_best and record.dev_las is not None else ''}")
-        if is_finished(history, epochs=settings.epochs, patience=settings.patience):
-            break
     return history
 
 
@@ -350,7 +345,7 @@ def _epoch(
     """Make the steps of an epoch, counted from 1, and measure the averaged weights on the dev set."""
     started, loss, order = time.perf_counter(), 0.0, [*range(len(batches))]
     random.Random(f"{training.config.seed}/{epoch}").shuffle(order)
-    learner.start_epoch(epoch)
+    learner.rate = learner.config.rate / epoch**0.5
     with Bar(len(order), stream=sys.stdout, hidden=not console.shows_bars, desc=f"epoch {epoch}", unit="step") as bar:
         for index in order:
             loss += learner.learn(batches[index])
@@ -380,15 +375,3 @@ def _batches(training: LinearTraining) -> list[Batch]:
     order.sort(key=lambda index: len(training.train[index]))
     chunks = (order[start : start + size] for start in range(0, len(order), size))
     return [training.parser.indexer.collate([training.train[index] for index in chunk], chunk) for chunk in chunks]
-
-
-def _checkpoint(training: LinearTraining, learner: LinearLearner, history: Sequence[EpochRecord]) -> dict[str, Any]:
-    state = RunState(training.identity, history, torch.get_num_threads())
-    return state.to_plain() | {"step": learner.step, "weights": learner.weights, "sums": learner.sums}
-
-
-def _restore(learner: LinearLearner, checkpoint: Mapping[str, Any]) -> None:
-    """Set the weights and sums of a checkpoint."""
-    learner.weights = {name: checkpoint["weights"][name] for name in learner.weights}
-    learner.sums = {name: checkpoint["sums"][name] for name in learner.sums}
-    learner.step = checkpoint["step"]

@@ -13,7 +13,7 @@ from treeparse.model.parser_config import LinearConfig, ParserConfig
 from treeparse.model.settings import plain_settings
 from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule
 from treeparse.nn import TransformerConfig
-from treeparse.training.settings.trainer import TrainerSettings
+from treeparse.training.trainer import TrainerSettings
 
 Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
 SEEDS = 2**63
@@ -280,24 +280,15 @@ class TrainConfig:
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
 
 
-class ResolvedSection:
-    """A base of dataclasses that refuses ``auto``."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()  # pyright: ignore[reportAttributeAccessIssue]
-        if unresolved := [name for name, value in vars(self).items() if value == "auto"]:
-            raise TreeparseError(f"Resolved settings must hold no 'auto', got it for {', '.join(unresolved)}.")
-
-
 @dataclass(frozen=True, kw_only=True)
-class ResolvedData(ResolvedSection, DataConfig):
+class ResolvedData(DataConfig):
     """`DataConfig` without ``auto``."""
 
     batch_words: int = field()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResolvedOptimization(ResolvedSection, OptimizationConfig):
+class ResolvedOptimization(OptimizationConfig):
     """`OptimizationConfig` without ``auto``."""
 
     epochs: int = field()

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from treeparse.data.batches.mixing import EpochSampler
-from treeparse.data.batches.steps import steps_of
 from treeparse.nn.precision import has_bfloat16
-from treeparse.training.settings.train_config import (
+from treeparse.training.train_config import (
     SECTIONS,
     DataConfig,
     OptimizationConfig,
@@ -17,7 +16,7 @@ from treeparse.training.settings.train_config import (
     ResolvedOptimization,
     TrainConfig,
 )
-from treeparse.training.settings.trainer import TrainerSettings, training_device
+from treeparse.training.trainer import TrainerSettings, training_device
 
 EPOCHS, STEPS = 14, 3500  # at least, where a config sets neither
 LEAST_BATCH, MOST_BATCH = 200, 1000  # words
@@ -35,16 +34,10 @@ class Workload:
     sentences: int
     words: int
     dev_words: int
-    steps_per_epoch: int  # of the first epoch: where epochs draw their sentences, others may have a few more or less
+    steps: int  # by the first epoch: where epochs draw their sentences, others may have a few more or less
     epochs: int
     evaluations: int
     unlabelled_words: int = 0  # of an epoch
-    processes: int = 1
-
-    @property
-    def steps(self) -> int:
-        """The number of steps of all epochs."""
-        return self.steps_per_epoch * self.epochs
 
 
 def resolve_data(config: TrainConfig, lengths: Sequence[int], earlier: Mapping[str, Any] | None = None) -> ResolvedData:
@@ -139,20 +132,17 @@ def _chosen_values(config: TrainConfig, resolved: ResolvedConfig) -> str:
     return ", ".join(chosen)
 
 
-def workload(
-    config: ResolvedConfig, sampler: EpochSampler, lengths: Sequence[int], *, dev_words: int = 0, processes: int = 1
-) -> Workload:
+def workload(config: ResolvedConfig, sampler: EpochSampler, lengths: Sequence[int], *, dev_words: int = 0) -> Workload:
     """Return the size of a run, from the batches of its first epoch and the words of its training sentences."""
-    epochs = config.optimization.epochs
+    optimization = config.optimization
     return Workload(
         sentences=len(sampler.labelled),
         words=sum(lengths[index] for index in sampler.labelled),
         dev_words=dev_words,
-        steps_per_epoch=steps_of(len(sampler), batches_per_step(config.trainer, processes)),
-        epochs=epochs,
-        evaluations=epochs // config.optimization.dev_every,
+        steps=optimization.steps,
+        epochs=optimization.epochs,
+        evaluations=optimization.epochs // optimization.dev_every,
         unlabelled_words=sum(len(sentence.words) for sentence in sampler.unlabelled),
-        processes=processes,
     )
 
 

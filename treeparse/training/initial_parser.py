@@ -16,7 +16,7 @@ from treeparse.data.vectors.vector_files import read_vectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.sentence import Sentence
-from treeparse.training.settings.train_config import TrainConfig
+from treeparse.training.train_config import TrainConfig
 
 NAMED_LABELS = 10
 EMPTY = Vocabulary((), ())

@@ -16,7 +16,7 @@ from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence, nonprojective_words, tree_problem
-from treeparse.training.settings.train_config import DataConfig, TrainConfig
+from treeparse.training.train_config import DataConfig, TrainConfig
 from treeparse.trees import distribution_named
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
 

@@ -27,7 +27,6 @@ from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.folder import RUN_CHECKPOINTS, RUN_MODEL, file_header, without_header
 from treeparse.model.settings import plain_settings, read_settings
-from treeparse.training.state.provenance import Provenance
 
 REMEDY = "train anew under another --output"
 RUN = "run"  # the key of the `RunState` in a checkpoint
@@ -189,17 +188,6 @@ class RunDirectory:
         if not isinstance(settings, dict) or not isinstance(settings.get("data"), dict):
             raise TreeparseError(f"{self.config} holds no settings of a run.")
         return settings
-
-    def write_provenance(self, provenance: Provenance) -> None:
-        """Save the provenance of the run's model; a resumed run does not replace it."""
-        if not self.provenance.exists():
-            atomic_write(self.provenance, provenance.to_json())
-
-    def read_provenance(self) -> Provenance | None:
-        """Read the provenance of the run's model; None if its file is missing."""
-        if not self.provenance.exists():
-            return None
-        return Provenance.from_json(self.provenance.read_text(encoding="utf-8"), str(self.provenance))
 
     def write_parser(self, parser: Parser) -> None:
         """Save the parser's settings and vocabularies, before the first state."""
