@@ -29,7 +29,7 @@ from treeparse.model.folder import (
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import chosen_trees
 from treeparse.model.parser_config import ParserConfig
-from treeparse.model.scorers.scorer import PartScores, Scorer, ScorerOutput
+from treeparse.model.scorer import PartScores, Scorer, ScorerOutput
 from treeparse.model.settings import plain_settings, read_settings
 from treeparse.model.tagging import Tagging, TagNames, words_of_tag_terms
 from treeparse.names import Precision, precision_named

@@ -13,8 +13,7 @@ from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.model.folder import CONFIG, load_weights, read_model, restoring, write_model
 from treeparse.model.settings import read_settings
-from treeparse.rerank.learning import LearningConfig, example, fit, model_scores, tune
-from treeparse.rerank.loglinear import LogLinear, LogLinearConfig
+from treeparse.rerank.learning import LearningConfig, LogLinear, LogLinearConfig, example, fit, model_scores, tune
 from treeparse.sentence import Sentence
 
 KIND = "reranker"  # the setting that tells a reranker's folder from a parser's

@@ -17,7 +17,7 @@ from treeparse.data.features.layer_cache import CachedSubwords, LayerCache
 from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
-from treeparse.model.scorers.scorer import encoder_of
+from treeparse.model.scorer import encoder_of
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.progress import Console
 from treeparse.sentence import Sentence

@@ -30,7 +30,7 @@ from treeparse.kernels.linear.updates import (
 )
 from treeparse.metrics import AttachmentScores
 from treeparse.model import Parser
-from treeparse.model.scorers.linear import LinearScorer, nodes_of
+from treeparse.model.linear_scorer import LinearScorer, nodes_of
 from treeparse.names import Algorithm
 from treeparse.progress import Bar, Console
 from treeparse.sentence import Sentence

@@ -7,7 +7,7 @@ import torch
 from torch import Size, Tensor, nn
 
 from treeparse.batch import Batch
-from treeparse.model.scorers.scorer import EncoderScorer, PartScores, ScorerOutput
+from treeparse.model.scorer import EncoderScorer, PartScores, ScorerOutput
 from treeparse.nn import ArcBiaffine, Encoder, LabelBiaffine, TagScorer
 from treeparse.nn.biaffine import LabelVectors, PairTerms, Projections, exact_product
 from treeparse.trees.labels.sources import ArcRows, with_root_rule

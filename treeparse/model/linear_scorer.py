@@ -15,7 +15,7 @@ from treeparse.kernels.linear.scores import score_arcs, score_labels, score_trip
 from treeparse.kernels.linear.tables import WeightTable
 from treeparse.linear.attributes import NODES
 from treeparse.linear.templates import BETWEEN, MOST_SLOTS, ROLES, Template, text_hash
-from treeparse.model.scorers.scorer import Scorer, ScorerOutput
+from treeparse.model.scorer import Scorer, ScorerOutput
 from treeparse.trees.labels.sources import ArcRows, with_root_rule
 
 AT_ONCE = 2**16  # arcs whose labels are scored at once
