@@ -31,7 +31,6 @@ ALLOWED = {
     "downloads": {"errors"},
     "json_files": set(),
     "terminal": set(),
-    "version": set(),
     "progress": {"terminal"},
     "kernels": set(),
     "device": GROUND | {"kernels"},
@@ -43,14 +42,14 @@ ALLOWED = {
     "objectives": GROUND | {"trees", "data"},
     "linear": GROUND | {"kernels", "trees", "data"},
     "rules": GROUND | {"trees", "data"},
-    "model": GROUND | {"version", "kernels", "trees", "data", "nn", "objectives", "linear", "rules"},
-    "corpus": GROUND | {"version", "data", "rules", "model"},
+    "model": GROUND | {"kernels", "trees", "data", "nn", "objectives", "linear", "rules"},
+    "corpus": GROUND | {"data", "rules", "model"},
     "pipelines": GROUND | {"trees", "data", "model", "corpus"},
-    "training": GROUND | {"progress", "version", "kernels", "trees", "data", "nn", "metrics", "objectives", "model"},
+    "training": GROUND | {"progress", "kernels", "trees", "data", "nn", "metrics", "objectives", "model"},
     "rerank": GROUND | {"progress", "data", "metrics", "model", "training"},
-    "serve": GROUND | {"version", "data", "nn", "model", "corpus"},
+    "serve": GROUND | {"data", "nn", "model", "corpus"},
     "cli": GROUND
-    | {"progress", "version", "kernels", "device", "trees", "pictures", "data", "nn", "metrics", "objectives"}
+    | {"progress", "kernels", "device", "trees", "pictures", "data", "nn", "metrics", "objectives"}
     | {"rules", "model", "corpus", "training", "rerank", "serve"},
     "__main__": {"errors", "cli"},
 }

@@ -4,7 +4,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Literal, NamedTuple, Self, get_args
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError, name_among
 from treeparse.metrics.counts import REMEDY, universal_arcs, universal_label, word_mismatch
 from treeparse.rerank.scoring import first_indices
-from treeparse.rerank.tree_features import NodeNames, columns, configurations, differing, features, shifted
+from treeparse.rerank.tree_features import NodeNames, configurations, differing, features, shifted
 from treeparse.sentence import EMPTY, Sentence
 
 BASE_WEIGHTS = tuple(2 ** (power / 4) for power in range(-12, 29))  # the candidates: from 1/8 to 128
@@ -70,15 +70,6 @@ class LogLinear(nn.Module):
         words = (form.lower() for sentence in sentences for form in sentence.forms)
         return cls(config, Vocabulary.build(words, min_count=config.min_count))
 
-    @classmethod
-    def restore(cls, config: LogLinearConfig, vocabulary: dict[str, Any]) -> Self:
-        """Return the model whose `vocabulary` was saved; its weights must still be loaded."""
-        return cls(config, Vocabulary.from_json(vocabulary["words"]))
-
-    def vocabulary(self) -> dict[str, Any]:
-        """Return plain data for ``restore``."""
-        return {"words": self.words.to_json()}
-
     def prepare(self, nbest: NBestList) -> Bags:
         """Return a list in the form that ``forward`` reads."""
         trees = [configurations(parse.heads, parse.labels) for parse in nbest.parses]
@@ -87,7 +78,7 @@ class LogLinear(nn.Module):
         bags = [self.ids(features(part, names)) for part in parts]
         starts = torch.tensor([0, *map(len, bags)]).cumsum(0)[:-1]
         ids = torch.tensor([each for bag in bags for each in bag], dtype=torch.int64)
-        return Bags(ids, starts, columns(members, 2), len(trees))
+        return Bags(ids, starts, torch.tensor(members, dtype=torch.int64).reshape(-1, 2).T, len(trees))
 
     def ids(self, names: Iterable[str]) -> list[int]:
         """Return the indices of features among the weights."""

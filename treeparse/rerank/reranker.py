@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 import torch
 
+from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.outputs import check_folder
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
@@ -90,7 +91,7 @@ class Reranker:
     def save_pretrained(self, directory: str | Path) -> None:
         """Write ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none."""
         config = {KIND: "global", "base_weight": self.base_weight, "model": asdict(self.model.config)}
-        write_model(directory, config, self.model.vocabulary(), self.model.state_dict())
+        write_model(directory, config, {"words": self.model.words.to_json()}, self.model.state_dict())
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> Self:
@@ -107,7 +108,7 @@ class Reranker:
             raise TreeparseError(f"{directory} is the folder of a parser, not of a reranker.")
         settings = read_settings(RerankerSettings, config, f"{directory}/{CONFIG}")
         with restoring(KIND, directory):
-            model = LogLinear.restore(settings.model, vocabulary)
+            model = LogLinear(settings.model, Vocabulary.from_json(vocabulary["words"]))
         load_weights(model, weights, str(directory))
         return cls(model, settings.base_weight)
 

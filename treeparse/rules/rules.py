@@ -1,5 +1,6 @@
 """Sets of rules, the violations of a tree, and the bound and the counts of a search for trees that satisfy rules."""
 
+import operator
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -279,11 +280,8 @@ class RuleTally:
     def add(self, other: "RuleTally") -> None:
         """Add the counts of another tally."""
         with self._lock:
-            self.sentences += other.sentences
-            self.broken += other.broken
-            self.mended += other.mended
-            self.drawn += other.drawn
-            self.accepted += other.accepted
+            sums = map(operator.add, self._counts(), other._counts())
+            self.sentences, self.broken, self.mended, self.drawn, self.accepted = sums
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,6 @@ class Scored:
     scores: list[Tensor]  # (B, ...) of arcs and other parts, float32
     known: Tensor  # (B, n+1) the known heads; -1 for others
     gold: Tensor  # (B, n+1) the same where all are known, otherwise the best tree that agrees with them
-    lengths: Tensor  # (B,)
 
 
 def _agreeing(trees: TreeCRF, heads: Tensor, batch: Batch) -> TreeCRF | None:
@@ -193,7 +192,7 @@ class LinearLearner:
         trees = self._trees(scores, batch.lengths)
         heads = batch.heads if batch.heads is not None else torch.full(scores[0].shape[:2], -1)
         known = _agreeing(trees, heads, batch)
-        return Scored(trees, scores, heads, heads if known is None else known.mode, batch.lengths)
+        return Scored(trees, scores, heads, heads if known is None else known.mode)
 
     def _trees(self, scores: list[Tensor], lengths: Tensor) -> TreeCRF:
         return self.parser.trees(scores, lengths, validate_args=False)
@@ -206,13 +205,13 @@ class LinearLearner:
         if is_mira:
             cost = (known.unsqueeze(-2) >= 0).float().expand_as(scored.scores[0]).clone()
             cost.scatter_(-2, known.clamp_min(0).unsqueeze(-2), 0.0)
-            trees = self._trees([scored.scores[0] + cost, *scored.scores[1:]], scored.lengths)
+            trees = self._trees([scored.scores[0] + cost, *scored.scores[1:]], batch.lengths)
         heads = trees.mode.unsqueeze(1) if k == 1 else trees.topk(k).heads.transpose(0, 1)
         heads = torch.where((heads[..., 1:2] < 0) & (k > 1), gold.unsqueeze(1), heads)  # past the number of trees
         wrong = ((known.unsqueeze(1) != heads) & (known.unsqueeze(1) >= 0)).sum(-1).double().numpy()
-        parts = differences(gold, heads, scored.lengths, self.kinds, self.scorer.arrays)
+        parts = differences(gold, heads, batch.lengths, self.kinds, self.scorer.arrays)
         count = wrong.size
-        vectors = feature_vectors(nodes_of(batch), scored.lengths.numpy(), parts, count, self._weights)
+        vectors = feature_vectors(nodes_of(batch), batch.lengths.numpy(), parts, count, self._weights)
         if is_mira:
             lacking = wrong - vector_scores(parts, scored.scores, count).reshape(wrong.shape)
             products = inner_products(vectors, k, self._scratch)
@@ -227,8 +226,8 @@ class LinearLearner:
         """Learn by a step up the gradient of the log probability of the gold trees, as far as they are known."""
         with torch.enable_grad():
             leaves = [score.clone().requires_grad_() for score in scored.scores]
-            trees = self._trees(leaves, scored.lengths)
-            known, scores = _agreeing(trees, scored.known, batch), self._score(scored, leaves)
+            trees = self._trees(leaves, batch.lengths)
+            known, scores = _agreeing(trees, scored.known, batch), self._score(scored.gold, batch.lengths, leaves)
             if known is not None:
                 is_partial = ((scored.known < 0) & batch.word_mask()).any(-1)
                 scores = torch.where(is_partial, known.log_partition, scores)
@@ -236,17 +235,17 @@ class LinearLearner:
             loss = torch.where(losses.isfinite(), losses, 0.0).sum()  # known arcs that cross are in no tree
             slopes = torch.autograd.grad(-loss, leaves)
         parts = gradients(slopes, self.kinds, self.scorer.arrays, LEAST_GRADIENT)
-        vectors = feature_vectors(nodes_of(batch), scored.lengths.numpy(), parts, len(batch), self._weights)
+        vectors = feature_vectors(nodes_of(batch), batch.lengths.numpy(), parts, len(batch), self._weights)
         rates = np.full(len(batch), self.rate)
         add_vectors(vectors, rates, self.step, self._weights, self.sums["parts"].numpy())
         return float(loss)
 
-    def _score(self, scored: Scored, scores: list[Tensor]) -> Tensor:
+    def _score(self, gold: Tensor, lengths: Tensor, scores: list[Tensor]) -> Tensor:
         """Return the scores ``(B,)`` of the gold trees, also of those whose arcs cross where no tree's do."""
-        total = torch.zeros(len(scored.gold), dtype=torch.float64)
-        for cells, own in zip(tree_cells(scored.gold, scored.lengths, self.kinds), scores, strict=True):
+        total = torch.zeros(len(gold), dtype=torch.float64)
+        for cells, parts in zip(tree_cells(gold, lengths, self.kinds), scores, strict=True):
             index = torch.from_numpy(cells)
-            values = own.flatten(1).gather(1, index.clamp_min(0)).double()
+            values = parts.flatten(1).gather(1, index.clamp_min(0)).double()
             total = total + torch.where(index >= 0, values, 0.0).sum(-1)
         return total
 

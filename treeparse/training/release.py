@@ -25,8 +25,8 @@ from treeparse.model import Parser
 from treeparse.model.folder import CARD, check_model_folder, file_header, without_header
 from treeparse.model.settings import read_settings
 from treeparse.sentence import Sentence
+from treeparse.shipped import installed_version
 from treeparse.training.run_directory import EpochRecord, RunDirectory, best_record, clock
-from treeparse.version import installed_version
 
 UD_FILE = re.compile(r"([a-z]{2,3})_\w+-ud-\w+\.conllu")  # named by its language
 CPUINFO = Path("/proc/cpuinfo")

@@ -49,7 +49,10 @@ def resolve_data(config: TrainConfig, lengths: Sequence[int], earlier: Mapping[s
         earlier: the resolved settings of the run to resume, as plain data; their values replace ``auto`` first.
     """
     data = _with_earlier_values(config.data, (earlier or {}).get("data", {}))
-    return ResolvedData(**{**vars(data), "batch_words": resolve_batch_words(data, lengths)})
+    words = data.batch_words
+    if words == "auto":  # grows as the square root, so that small treebanks get more steps for the same work
+        words = min(max(round(2.2 * math.sqrt(sum(lengths)) / 50) * 50, LEAST_BATCH), MOST_BATCH)
+    return ResolvedData(**{**vars(data), "batch_words": words})
 
 
 def resolve_settings(
@@ -68,7 +71,9 @@ def resolve_settings(
     has_dev = data.dev is not None or data.dev_share > 0
     optimization = _resolve_optimization(optimization, steps_per_epoch, has_dev, config.trainer.get("max_epochs"))
     precision = config.trainer.get("precision") or earlier.get("trainer", {}).get("precision")
-    trainer = {**config.trainer, "precision": precision or default_precision(config.trainer)}
+    if precision is None:  # without instructions for it, bfloat16 is slow
+        precision = "bf16-mixed" if has_bfloat16(training_device(config.trainer)) else "32-true"
+    trainer = {**config.trainer, "precision": precision}
     return ResolvedConfig(**{**vars(config), "data": data, "optimization": optimization, "trainer": trainer})
 
 
@@ -150,22 +155,6 @@ def _with_earlier_values(section: Section, earlier: Mapping[str, Any]) -> Sectio
     """Replace ``auto`` by the values of an earlier run."""
     known = {name: earlier[name] for name, value in vars(section).items() if value == "auto" and name in earlier}
     return replace(section, **known)
-
-
-def resolve_batch_words(data: DataConfig, lengths: Sequence[int]) -> int:
-    """Return the most words of a batch.
-
-    ``auto`` grows as the square root of the treebank's words, so that small treebanks get more steps for the same work.
-    """
-    if data.batch_words != "auto":
-        return data.batch_words
-    fitting = round(2.2 * math.sqrt(sum(lengths)) / 50) * 50
-    return min(max(fitting, LEAST_BATCH), MOST_BATCH)
-
-
-def default_precision(trainer: TrainerSettings) -> str:
-    """Return bfloat16 if the device has instructions for it, because else it is slow."""
-    return "bf16-mixed" if has_bfloat16(training_device(trainer)) else "32-true"
 
 
 def _epochs(config: OptimizationConfig, steps_per_epoch: int) -> int:

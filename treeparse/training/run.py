@@ -50,8 +50,7 @@ from treeparse.training.treebanks import (
     listed,
     load_training_mix,
     load_treebanks,
-    say_crossing_arcs,
-    say_many_labels,
+    say_doubts,
 )
 
 AHEAD = 2
@@ -203,8 +202,7 @@ def _checked_objective(config: TrainConfig, train: Sequence[Sentence], console: 
         return None
     objective, trees = build_objective(config.objective), config.model.trees
     check_objective(objective, train, trees=trees, unlabelled=config.data.unlabelled is not None)
-    say_crossing_arcs(trees, train, console.say)
-    say_many_labels(train, console.say)
+    say_doubts(trees, train, console.say)
     return objective
 
 

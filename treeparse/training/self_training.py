@@ -33,10 +33,7 @@ SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"
 STEPS = 1600  # of a round with text, if the config sets neither steps nor epochs
 CHUNK = 2000  # sentences parsed at once
 # Settings that may differ when the same command resumes. Digests of the data files are compared, not their names.
-FREE = {
-    "output",
-    *(f"data.{name}" for name in FREE_SETTINGS["data"]),
-}
+FREE = {"output", *(f"data.{name}" for name in FREE_SETTINGS["data"])}
 
 
 @dataclass(frozen=True)
