@@ -105,7 +105,7 @@ def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], d
     try:
         config = without_header(_read_mapping(folder / CONFIG), str(folder / CONFIG))
         digests = config.pop("digests", None)
-        changed = digests is not None and [each for each in DIGESTED if file_digest(folder / each) != digests.get(each)]
+        changed = digests is not None and [name for name in DIGESTED if file_digest(folder / name) != digests.get(name)]
         if changed:
             raise _damaged(folder / changed[0], f"it is not the file that was saved with this {CONFIG}")
         return config, _read_mapping(folder / VOCABULARY), load_file(folder / WEIGHTS)

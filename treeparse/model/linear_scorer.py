@@ -58,7 +58,7 @@ class LinearLabels(LabelLogProbs):
 
     def from_heads(self, first: int, last: int) -> Tensor:
         items, size = self.shape[:2]
-        item, head, dependent = (each.flatten() for each in np.indices((items, last - first, size)))
+        item, head, dependent = (index.flatten() for index in np.indices((items, last - first, size)))
         is_arc = (dependent > 0) & (np.maximum(head + first, dependent) <= self.lengths[item])
         scores = np.zeros((items * (last - first) * size, self.count), np.float32)
         arcs = np.stack([item, head + first, dependent], -1)[is_arc]
@@ -133,7 +133,9 @@ class LinearScorer(Scorer):
     ) -> None:
         super().__init__()
         self.templates, self.kinds, self.root_label = templates, tuple(kinds), root_label
-        self.arrays: dict[str, Any] = {kind: as_arrays(each, attributes, kind) for kind, each in templates.items()}
+        self.arrays: dict[str, Any] = {
+            kind: as_arrays(of_kind, attributes, kind) for kind, of_kind in templates.items()
+        }
         self.parts: nn.Parameter = nn.Parameter(torch.zeros(2**bits, dtype=SAVED), requires_grad=False)
         self.labels: nn.Parameter = nn.Parameter(torch.zeros(2**label_bits, labels, dtype=SAVED), requires_grad=False)
         self.scales: nn.Parameter = nn.Parameter(torch.ones(2), requires_grad=False)
@@ -144,7 +146,7 @@ class LinearScorer(Scorer):
         arcs, *others = self.scores(batch, byte_table(self.parts, scale_of_parts))
         table, root = byte_table(self.labels, scale_of_labels), self.root_label
         labels = LinearLabels(nodes, lengths, self.arrays["labels"], table, root, device)
-        return ScorerOutput(arcs.to(device), labels, others=tuple(each.to(device) for each in others))
+        return ScorerOutput(arcs.to(device), labels, others=tuple(scores.to(device) for scores in others))
 
     def scores(self, batch: Batch, table: WeightTable) -> list[Tensor]:
         """Return the scores ``(B, n+1, n+1)`` of arcs and ``(B, n+1, n+1, n+1)`` of other parts, on the CPU."""
@@ -153,7 +155,7 @@ class LinearScorer(Scorer):
         others = (
             score_triples(nodes, lengths, self.arrays[kind], table, siblings=kind == "siblings") for kind in self.kinds
         )
-        return [torch.from_numpy(each) for each in (arcs, *others)]
+        return [torch.from_numpy(scores) for scores in (arcs, *others)]
 
     @torch.no_grad()
     def set_weights(self, parts: Tensor, labels: Tensor) -> None:

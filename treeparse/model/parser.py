@@ -202,7 +202,7 @@ class Parser(nn.Module, AnyParser):
             keep = self._known(batch) if keep is None and self.training else keep
             likely = self._likely_arcs(arcs, batch.lengths, keep, validate_args=validate)
             arcs = arcs.masked_fill(~likely, -torch.inf)
-        others = (each.of_arcs(likely) if isinstance(each, PartScores) else each for each in scores.others)
+        others = (part.of_arcs(likely) if isinstance(part, PartScores) else part for part in scores.others)
         base = self.trees((arcs, *others), batch.lengths, validate_args=validate)
         labels = scores.labels
         if isinstance(labels, Tensor):  # normalised to log P(label | arc)

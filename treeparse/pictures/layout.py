@@ -280,12 +280,16 @@ def _level(segment: Segment, below: Sequence[Segment]) -> int:
     """Return the lowest free level above all arcs nested in this one."""
     arc = segment.arc
     near = [
-        other for other in below if segment.left < other.right + CLEARANCE and other.left < segment.right + CLEARANCE
+        placed
+        for placed in below
+        if segment.left < placed.right + CLEARANCE and placed.left < segment.right + CLEARANCE
     ]
     nested = [
-        other.level for other in near if arc.is_root or (arc.left <= other.arc.left and other.arc.right <= arc.right)
+        placed.level
+        for placed in near
+        if arc.is_root or (arc.left <= placed.arc.left and placed.arc.right <= arc.right)
     ]
-    lowest, taken = max(nested, default=-1) + 1, {other.level for other in near}
+    lowest, taken = max(nested, default=-1) + 1, {placed.level for placed in near}
     while lowest in taken:
         lowest += 1
     return lowest
@@ -293,7 +297,7 @@ def _level(segment: Segment, below: Sequence[Segment]) -> int:
 
 def _label_centre(segment: Segment, others: Sequence[Segment]) -> float:
     """Return the middle, or the nearest position where no higher arc comes down; the middle if there is none."""
-    legs = [leg for other in others if other.level > segment.level for leg in other.legs()]
+    legs = [leg for higher in others if higher.level > segment.level for leg in higher.legs()]
     passing = sorted(leg for leg in legs if segment.left < leg < segment.right)
     middle, half = (segment.left + segment.right) / 2, segment.width / 2
     away = half + CLEARANCE

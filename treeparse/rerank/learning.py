@@ -77,7 +77,7 @@ class LogLinear(nn.Module):
         names = NodeNames.of(nbest.sentence.words, self.counts, upos=self.config.upos)
         bags = [self.ids(features(part, names)) for part in parts]
         starts = torch.tensor([0, *map(len, bags)]).cumsum(0)[:-1]
-        ids = torch.tensor([each for bag in bags for each in bag], dtype=torch.int64)
+        ids = torch.tensor([feature for bag in bags for feature in bag], dtype=torch.int64)
         return Bags(ids, starts, torch.tensor(members, dtype=torch.int64).reshape(-1, 2).T, len(trees))
 
     def ids(self, names: Iterable[str]) -> list[int]:
@@ -87,10 +87,10 @@ class LogLinear(nn.Module):
 
     def forward(self, lists: Sequence[Bags]) -> Tensor:
         """Return the scores ``(trees,)`` of all trees of the lists, list after list."""
-        ids, counts = torch.cat([each.features for each in lists]), [each.trees for each in lists]
-        starts = shifted([each.starts for each in lists], [len(each.features) for each in lists])
-        of_trees, of_parts = zip(*(each.members for each in lists), strict=True)
-        trees, parts = shifted(of_trees, counts), shifted(of_parts, [len(each.starts) for each in lists])
+        ids, counts = torch.cat([bags.features for bags in lists]), [bags.trees for bags in lists]
+        starts = shifted([bags.starts for bags in lists], [len(bags.features) for bags in lists])
+        of_trees, of_parts = zip(*(bags.members for bags in lists), strict=True)
+        trees, parts = shifted(of_trees, counts), shifted(of_parts, [len(bags.starts) for bags in lists])
         values = functional.embedding_bag(ids, self.weights, starts, mode="sum").squeeze(-1)
         return values.new_zeros(sum(counts)).index_add(0, trees, values[parts])
 
@@ -207,9 +207,9 @@ class Tuned:
 
 def tune(examples: Sequence[Example], scores: Sequence[Tensor]) -> Tuned:
     """Return the base weight whose chosen trees have the most right words; of equally good ones the highest."""
-    words = max(sum(each.words for each in examples), 1)
-    log_probs, own = padded([each.log_probs for each in examples], -math.inf), padded(scores, 0.0)
-    right = padded([each.right for each in examples], -1)
+    words = max(sum(example.words for example in examples), 1)
+    log_probs, own = padded([example.log_probs for example in examples], -math.inf), padded(scores, 0.0)
+    right = padded([example.right for example in examples], -1)
 
     def las(values: Tensor) -> float:
         return float(right.gather(-1, values.argmax(-1, keepdim=True)).double().sum()) / words

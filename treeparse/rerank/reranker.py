@@ -78,7 +78,7 @@ class Reranker:
         model = LogLinear.build(config, gold)
         examples = [example(model, *pair) for pair in matched(gold, lists)]
         dev = [example(model, *pair) for pair in matched(*held_out)] if held_out else examples[::HELD_OUT]
-        train = examples if held_out else [each for index, each in enumerate(examples) if index % HELD_OUT]
+        train = examples if held_out else [item for index, item in enumerate(examples) if index % HELD_OUT]
         if not train or not dev:
             raise TreeparseError(f"A reranker needs two or more lists to learn from, got {len(examples)}.")
         return cls(model, fit(model, train, dev, learning, say))

@@ -151,15 +151,15 @@ def _own(part: Configuration, names: NodeNames) -> Iterator[str]:
 def _valency(part: Configuration, names: NodeNames) -> Iterator[str]:
     """Yield features of the number of dependents, and of their labels in order."""
     label, own, word = part.label, names.classes[part.node], names.words[part.node]
-    left, right = (" ".join(each for _, each in side) for side in (part.left, part.right))
+    left, right = (" ".join(relation for _, relation in side) for side in (part.left, part.right))
     yield f"valency {label} {len(part.left)} {len(part.right)}"
     yield f"valency {own} {label} {len(part.left)} {len(part.right)}"
     yield f"left {label} {left}"
     yield f"right {label} {right}"
     yield f"sequence {label} {left} * {right}"
     yield f"sequence {own} {label} {left} * {right}"
-    labels = sorted(each for side in (part.left, part.right) for _, each in side)
-    frame = " ".join(each for each in labels if each != "punct")
+    labels = sorted(relation for side in (part.left, part.right) for _, relation in side)
+    frame = " ".join(relation for relation in labels if relation != "punct")
     yield f"frame {label} {frame}"
     yield f"frame {word} {frame}"
     for other, count in Counter(labels).items():

@@ -143,7 +143,9 @@ class AtMostOne(Rule):
                     f"{tree.named(first)} and {tree.named(word)} hang from {where} as {tree.labels[first - 1]} and "
                     f"{tree.labels[word - 1]}, but a head has at most one of {self.labels}"
                 )
-                yield Violation(word, problem, tuple(ArcPattern(each, head, self.labels) for each in (first, word)))
+                yield Violation(
+                    word, problem, tuple(ArcPattern(dependent, head, self.labels) for dependent in (first, word))
+                )
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ class EpochTable(pl.Callback):
                 self.run.write_best(record, pl_module.best_weights())
             write_csv(self.run.metrics, self.history)
         epochs_left = config.epochs - record.epoch
-        left = sum(each.seconds for each in self.history) / record.epoch * epochs_left
+        left = sum(epoch.seconds for epoch in self.history) / record.epoch * epochs_left
         said = f"   about {spoken_time(left)} left" if epochs_left else ""
         said += "   best so far" if is_best and record.dev_las is not None else ""
         self.console.say(f"{record}{said}")

@@ -114,9 +114,9 @@ def _names(kinds: Sequence[PartKind]) -> list[str]:
 def vector_scores(parts: Sequence[WeightedParts], scores: Sequence[Tensor], count: int) -> np.ndarray:
     """Return the inner products ``(count,)`` of vectors and weights, from the scores ``(B, ...)`` of parts."""
     total = np.zeros(count)
-    for each, values in zip(parts, scores, strict=True):
-        own = values.flatten(1).numpy()[each.items, each.cells] * each.coefficients
-        total += np.bincount(each.vectors, own, count)
+    for part, values in zip(parts, scores, strict=True):
+        own = values.flatten(1).numpy()[part.items, part.cells] * part.coefficients
+        total += np.bincount(part.vectors, own, count)
     return total
 
 
@@ -161,7 +161,7 @@ class LinearLearner:
         parts, labels = scorer.weights()
         self.weights: dict[str, Tensor] = {"parts": parts, "labels": labels}
         self.sums: dict[str, Tensor] = {
-            name: torch.zeros(each.shape, dtype=torch.float64) for name, each in self.weights.items()
+            name: torch.zeros(weights.shape, dtype=torch.float64) for name, weights in self.weights.items()
         }
         self._scratch = np.zeros(len(parts), np.float32)
 
@@ -177,7 +177,7 @@ class LinearLearner:
 
     def averages(self) -> dict[str, Tensor]:
         """Return the averages of the weights over all steps."""
-        return {name: (each - self.sums[name] / self.step).float() for name, each in self.weights.items()}
+        return {name: (weights - self.sums[name] / self.step).float() for name, weights in self.weights.items()}
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` reads."""

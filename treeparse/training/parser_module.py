@@ -121,7 +121,7 @@ class FiniteNumbers:
     def add(self, name: str, value: Tensor, step: Step) -> None:
         """Add a number of a step."""
         self._pending.append((name, value.detach().double(), step))
-        if value.device.type == "cpu" or len({each.number for _, _, each in self._pending}) > self._every:
+        if value.device.type == "cpu" or len({step.number for _, _, step in self._pending}) > self._every:
             self.sync()
 
     def sync(self) -> None:

@@ -103,7 +103,7 @@ def is_finished(history: Sequence[EpochRecord], *, epochs: int, patience: int | 
 def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
     """Write the whole history as CSV; it replaces the file."""
     text, rows = io.StringIO(), [record.columns() for record in history]
-    names = [each.name for each in fields(EpochRecord) if each.name not in ("terms", "dev_tags")]
+    names = [column.name for column in fields(EpochRecord) if column.name not in ("terms", "dev_tags")]
     names += sorted({name for row in rows for name in row} - set(names))
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
@@ -129,7 +129,7 @@ def _record(row: Mapping[str, str]) -> EpochRecord:
     values = {name: float(text) for name, text in row.items() if text}
     terms = {name.removeprefix("term/"): value for name, value in values.items() if name.startswith("term/")}
     tags = {name: values[f"dev_{name}"] for name in TAG_SCORES if f"dev_{name}" in values}
-    known = {each.name for each in fields(EpochRecord)} & row.keys()
+    known = {column.name for column in fields(EpochRecord)} & row.keys()
     columns: dict[str, Any] = {name: values.get(name) for name in known}
     return EpochRecord(**columns | {"epoch": int(row["epoch"]), "terms": terms, "dev_tags": tags})
 

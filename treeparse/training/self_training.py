@@ -199,7 +199,7 @@ class _SelfTraining:
         rest, surest = self.text.once(), -math.inf
         with self.console.bar(self.sentences, " sentences") as bar:
             while chunk := list(islice(rest, CHUNK)):
-                words = [each.words for each in chunk]
+                words = [sentence.words for sentence in chunk]
                 parses = parser.parse(words, progress=lambda indices: bar.update(len(indices)))
                 for sentence, parse in zip(chunk, parses, strict=True):
                     log_prob = parse.log_prob / len(sentence.words)

@@ -273,7 +273,7 @@ class TrainConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain data for YAML or JSON; neural models have no ``learning``."""
         settings = plain_settings(self)
-        return settings if self.is_linear else {name: each for name, each in settings.items() if name != "learning"}
+        return settings if self.is_linear else {name: value for name, value in settings.items() if name != "learning"}
 
     def to_yaml(self) -> str:
         """Return the text of a config file that `load_config` reads back."""
