@@ -48,7 +48,7 @@ def test_only_its_own_files_know_the_bilstm() -> None:
     naming = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if re.search("BiLSTM", path.read_text())}
     files = ("nn/__init__.py", "nn/bilstm.py")
     over = ("nn/transformer.py",)  # which may have one on top
-    chosen = ("model/parser_config.py", "model/settings.py", "training/settings/reading.py")  # by default
+    chosen = ("model/parser_config.py", "model/settings.py", "training/reading.py")  # by default
     assert naming == {*map(Path, (*files, *over, *chosen))}
 
 

@@ -31,7 +31,6 @@ ALLOWED = {
     "downloads": {"errors"},
     "json_files": set(),
     "terminal": set(),
-    "version": set(),
     "progress": {"terminal"},
     "kernels": set(),
     "device": GROUND | {"kernels"},
@@ -43,28 +42,19 @@ ALLOWED = {
     "objectives": GROUND | {"trees", "data"},
     "linear": GROUND | {"kernels", "trees", "data"},
     "rules": GROUND | {"trees", "data"},
-    "model": GROUND | {"version", "kernels", "trees", "data", "nn", "objectives", "linear", "rules"},
-    "corpus": GROUND | {"version", "data", "rules", "model"},
+    "model": GROUND | {"kernels", "trees", "data", "nn", "objectives", "linear", "rules"},
+    "corpus": GROUND | {"data", "rules", "model"},
     "pipelines": GROUND | {"trees", "data", "model", "corpus"},
-    "training": GROUND | {"progress", "version", "kernels", "trees", "data", "nn", "metrics", "objectives", "model"},
+    "training": GROUND | {"progress", "kernels", "trees", "data", "nn", "metrics", "objectives", "model"},
     "rerank": GROUND | {"progress", "data", "metrics", "model", "training"},
-    "serve": GROUND | {"version", "data", "nn", "model", "corpus"},
+    "serve": GROUND | {"data", "nn", "model", "corpus"},
     "cli": GROUND
-    | {"progress", "version", "kernels", "device", "trees", "pictures", "data", "nn", "metrics", "objectives"}
+    | {"progress", "kernels", "device", "trees", "pictures", "data", "nn", "metrics", "objectives"}
     | {"rules", "model", "corpus", "training", "rerank", "serve"},
     "__main__": {"errors", "cli"},
 }
 # What each package of the kernels may import of the others; the files beside them, their common ground, import none.
 KERNELS = {"": set(), "linear": set(), "sums": set(), "best": set(), "lists": {"best"}, "samples": {"sums"}}
-# What each package of training, and two of its modules, may import of the others; the files beside them import all.
-TRAINING = {
-    "settings": set(),
-    "data": {"settings"},
-    "state": {"settings"},
-    "loop": {"settings", "state"},
-    "linear_model": {"settings", "state"},
-    "release": {"state"},
-}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
@@ -137,15 +127,6 @@ def test_packages_of_kernels_import_each_other_in_one_direction(path: Path) -> N
     package, *_ = *path.relative_to(PACKAGE / "kernels").parts[:-1], ""
     ours = (name.split(".")[2] for name in imported_modules(path) if name.startswith("treeparse.kernels."))
     assert set(ours) & KERNELS.keys() - {package} <= KERNELS[package]
-
-
-@pytest.mark.parametrize("package", TRAINING)
-def test_packages_of_training_import_each_other_in_one_direction(package: str) -> None:
-    training = PACKAGE / "training"
-    paths = [*(training / package).rglob("*.py"), *training.glob(f"{package}.py")]
-    ours = (name.split(".") for path in paths for name in imported_modules(path))
-    used = {parts[2] for parts in ours if parts[:2] == ["treeparse", "training"]}
-    assert used - {package} <= TRAINING[package]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -18,13 +18,13 @@ from treeparse.errors import TreeparseError
 from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.feature_weights import label_weights, part_weights
+from treeparse.model.linear_scorer import LinearScorer, nodes_of
 from treeparse.model.parser_config import LinearConfig
-from treeparse.model.scorers.linear import LinearScorer, nodes_of
 from treeparse.names import Algorithm
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 from treeparse.training.linear_model import LinearLearner
-from treeparse.training.settings.train_config import LinearLearningConfig
+from treeparse.training.train_config import LinearLearningConfig
 from treeparse.trees import DISTRIBUTIONS, distribution_named
 
 TRAINING = learnable_sentences(40, seed=1)

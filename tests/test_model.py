@@ -17,8 +17,7 @@ from helpers.sentences import learnable_sentences
 
 from treeparse.data.mapping import Words
 from treeparse.errors import TreeparseError
-from treeparse.model import Parse, Parser, ParserConfig
-from treeparse.model.scorers import biaffine_scorer
+from treeparse.model import Parse, Parser, ParserConfig, biaffine_scorer
 from treeparse.names import Decoder
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
 from treeparse.sentence import Sentence, nonprojective_words, tree_problem

@@ -13,8 +13,8 @@ from treeparse.names import (
     LISTING_DECODERS,
     Schedule,
 )
-from treeparse.training.loop.parser_module import rate_share
-from treeparse.training.settings.train_config import ResolvedOptimization
+from treeparse.training.parser_module import rate_share
+from treeparse.training.train_config import ResolvedOptimization
 from treeparse.trees import DISTRIBUTIONS, NonProjectiveCRF, distribution_named
 
 

@@ -73,7 +73,7 @@ def custom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_only_its_own_files_know_the_biaffine_scorer() -> None:
     naming = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if re.search("Biaffine", path.read_text())}
     layers = {"nn/__init__.py", "nn/biaffine.py", "nn/int8.py", "cli/commands/warm.py"}
-    own = {"model/parser_config.py", "model/settings.py", "model/scorers/biaffine_scorer.py"}
+    own = {"model/parser_config.py", "model/settings.py", "model/biaffine_scorer.py"}
     assert naming == {*map(Path, layers | own)}
 
 

@@ -22,7 +22,7 @@ from treeparse.model.folder import check_model_files, check_model_folder, model_
 from treeparse.model.settings import plain_settings
 from treeparse.nn import BiLSTMConfig, TransformerConfig
 from treeparse.rerank.reranker import Reranker
-from treeparse.version import installed_version
+from treeparse.shipped import installed_version
 
 CONFIG = ParserConfig(
     encoder=BiLSTMConfig(word_size=8, char_size=4, char_filters=4, tags=("upos",), hidden_size=8, layers=1),

@@ -28,7 +28,7 @@ from treeparse.model import Parser, ParserConfig
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
-from treeparse.training.loop.parser_module import ParserModule
+from treeparse.training.parser_module import ParserModule
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -18,8 +18,8 @@ from treeparse.model.inference import parsing
 from treeparse.model.tagging import TagWeights
 from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
 from treeparse.objectives.weighted_sum import Weighted
-from treeparse.training.loop.parser_module import FiniteNumbers, ParserModule, Step, WordMean
-from treeparse.training.settings.train_config import ResolvedOptimization
+from treeparse.training.parser_module import FiniteNumbers, ParserModule, Step, WordMean
+from treeparse.training.train_config import ResolvedOptimization
 
 FEW = TRAINING[:3]
 OBJECTIVE = WeightedSum([Weighted(TreeLikelihood()), Weighted(HeadSelection(), 0.5)])

@@ -56,7 +56,7 @@ def __getattr__(name: str) -> object:
     if name == "metrics":
         return import_module("treeparse.metrics")
     if name == "__version__":
-        return import_module("treeparse.version").installed_version()
+        return import_module("treeparse.shipped").installed_version()
     return _load(name)
 
 

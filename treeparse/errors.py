@@ -79,7 +79,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def name_among(name: str, known: Sequence[N], problem: str) -> N:
     """Return the known name that equals a name up to hyphens; if none does, raise an error that starts ``problem``."""
     spelled = str(name).replace("-", "_")
-    for each in known:
-        if spelled == each:
-            return each
+    for candidate in known:
+        if spelled == candidate:
+            return candidate
     raise TreeparseError(f"{problem}: choose one of {', '.join(known)}" + (did_you_mean(spelled, known) or "."))

@@ -15,8 +15,6 @@ LISTING_COMBINATIONS = COMBINATIONS[:2]
 
 Precision = Literal["32", "bf16", "int8", "auto"]  # of the scores
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-TrainingPrecision = Literal["64-true", "32-true", "bf16-mixed"]
-Strategy = Literal["ddp_find_unused_parameters_true", "ddp"]  # by which devices train together
 
 Tag = Literal["upos", "xpos", "feats"]
 TAGS: tuple[Tag, ...] = get_args(Tag)

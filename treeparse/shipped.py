@@ -1,10 +1,19 @@
-"""The files that are installed with treeparse, by name: configs, rules and constraints."""
+"""What is installed: the version, and by name the files that come with it: configs, rules and constraints."""
 
+from importlib import metadata
 from pathlib import Path
 
 from treeparse.errors import TreeparseError, did_you_mean
 
 KINDS = {"config": "configuration", "rules": "file of rules", "constraints": "file of constraints"}
+
+
+def installed_version() -> str:
+    """Return the version, or ``0+unknown`` if this copy of the package is not installed."""
+    try:
+        return metadata.version("treeparse")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"
 
 
 def shipped_files(kind: str = "config") -> dict[str, Path]:

@@ -27,7 +27,7 @@ from scripts.support.training.treebanks import EWT_FILES, LATIN_FILES, TURKISH_F
 from treeparse import Parser
 from treeparse.data import load_treebank
 from treeparse.sentence import Sentence
-from treeparse.training.state.run_directory import RunDirectory, best_record
+from treeparse.training.run_directory import RunDirectory, best_record
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_linear.jsonl"
 RUN = ("treebank", "method")  # tell the runs of a file apart

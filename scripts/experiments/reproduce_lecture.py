@@ -28,7 +28,7 @@ from treeparse import NonProjectiveCRF, NonProjectiveSiblingCRF, Parser, Project
 from treeparse.data import load_treebank
 from treeparse.linear.templates import ARCS
 from treeparse.sentence import Sentence, nonprojective_words
-from treeparse.training.state.run_directory import RunDirectory, best_record
+from treeparse.training.run_directory import RunDirectory, best_record
 from treeparse.trees.approximate import climb
 
 SIZES = (10, 20, 40, 80, 160)

@@ -9,8 +9,7 @@ import torch
 
 from treeparse import NonProjectiveCRF
 from treeparse.pictures import Tree, draw_tree
-from treeparse.pictures.matrix import draw_marginals
-from treeparse.pictures.plots import ShareBar, draw_bars
+from treeparse.pictures.plots import ShareBar, draw_bars, draw_marginals
 from treeparse.pictures.svg import Drawing, document, stacked
 
 FOLDER = Path(__file__).parent / "pages" / "pictures"

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from treeparse import Parser
 from treeparse.cli.main import main
 from treeparse.data import load_treebank
-from treeparse.training.loop.parser_module import ParserModule
+from treeparse.training.parser_module import ParserModule
 
 
 def run(*arguments: str | Path | float) -> int:

@@ -15,10 +15,10 @@ from treeparse.cli import stopping
 from treeparse.cli.main import main
 from treeparse.cli.stopping import signals_exit
 from treeparse.model import Parser
+from treeparse.training import fit
 from treeparse.training import run as training_run
-from treeparse.training.loop import fit
-from treeparse.training.loop.parser_module import ParserModule
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.parser_module import ParserModule
+from treeparse.training.run_directory import RunDirectory
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ from treeparse.names import Algorithm
 from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
 from treeparse.training.linear_model import LinearLearner
-from treeparse.training.settings.train_config import LinearLearningConfig
+from treeparse.training.train_config import LinearLearningConfig
 from treeparse.trees.families.kernel_family import METHODS
 
 

@@ -31,7 +31,7 @@ from treeparse.objectives.constraints.constraint_files import read_constraints
 from treeparse.rules.rule_files import read_rules
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
-from treeparse.training.state.run_directory import read_csv
+from treeparse.training.run_directory import read_csv
 
 ROOT = Path(__file__).parents[2]
 _FOLDER = TemporaryDirectory()

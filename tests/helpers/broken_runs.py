@@ -8,7 +8,7 @@ import pytest
 
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.errors import TreeparseError
-from treeparse.training.loop.parser_module import ParserModule
+from treeparse.training.parser_module import ParserModule
 
 
 def break_off(train: Callable[[], Path], epoch: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:

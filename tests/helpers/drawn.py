@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.etree import ElementTree
 
-from treeparse.pictures.arcs import Tree
+from treeparse.pictures.layout import Tree
 
 SVG = "{http://www.w3.org/2000/svg}"
 Point = tuple[float, float]

@@ -16,7 +16,7 @@ from multiprocessing import get_context
 
 # With what they import only as they work.
 IMPORTED = [
-    *("treeparse.training.run", "treeparse.training.loop.parser_module", "torch.utils.tensorboard"),
+    *("treeparse.training.run", "treeparse.training.parser_module", "torch.utils.tensorboard"),
     *("attrs", "docstring_parser"),
 ]
 

@@ -5,8 +5,8 @@ from helpers.sentences import learnable_sentences
 
 from treeparse.batch import Batch
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.scorers.biaffine_scorer import BiaffineLabels
-from treeparse.model.scorers.scorer import encoder_of
+from treeparse.model.biaffine_scorer import BiaffineLabels
+from treeparse.model.scorer import encoder_of
 from treeparse.nn import BiLSTMConfig, Encoder
 from treeparse.nn.biaffine import LabelVectors
 

@@ -1,6 +1,6 @@
 import torch
 
-from treeparse.model.scorers.biaffine_scorer import PartTrilinear
+from treeparse.model.biaffine_scorer import PartTrilinear
 
 
 def test_part_scores_part_by_part() -> None:

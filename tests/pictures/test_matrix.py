@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from helpers.drawn import SVG
 
-from treeparse.pictures.matrix import CELL, LEAST, draw_marginals
+from treeparse.pictures.plots import CELL, LEAST, draw_marginals
 from treeparse.pictures.svg import document
 
 WORDS = ("She", "<saw>", "her")

@@ -7,7 +7,7 @@ import pytest
 from helpers.nbest_lists import LABELS, nbest_list, random_heads, random_list
 
 from treeparse.errors import TreeparseError
-from treeparse.rerank.loglinear import LogLinear, LogLinearConfig
+from treeparse.rerank.learning import LogLinear, LogLinearConfig
 from treeparse.rerank.tree_features import NodeNames, configurations, differing, features, shape, size_class
 from treeparse.sentence import Sentence
 

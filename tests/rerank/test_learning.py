@@ -15,8 +15,7 @@ import treeparse.rerank
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.rerank import LearningConfig, LogLinearConfig, Reranker, reranked
-from treeparse.rerank.learning import BASE_WEIGHTS, Target, example, list_loss, right_words, tune
-from treeparse.rerank.loglinear import LogLinear
+from treeparse.rerank.learning import BASE_WEIGHTS, LogLinear, Target, example, list_loss, right_words, tune
 from treeparse.sentence import Sentence
 
 

@@ -14,7 +14,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
 from treeparse.rerank import LogLinearConfig, Reranker
-from treeparse.rerank.loglinear import LogLinear
+from treeparse.rerank.learning import LogLinear
 from treeparse.sentence import Sentence
 
 SMALL = BiLSTMConfig(min_count=1, word_size=4, char_size=3, char_filters=3, char_widths=(2,), hidden_size=4, layers=1)

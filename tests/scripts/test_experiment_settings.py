@@ -10,8 +10,8 @@ from scripts.experiments import experiment_linear, experiment_recipes, experimen
 from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.shipped import shipped_files
 from treeparse.training import TrainConfig, load_config
-from treeparse.training.settings.reading import build_objective
-from treeparse.training.settings.resolve import resolve_data, resolve_settings
+from treeparse.training.reading import build_objective
+from treeparse.training.resolve import resolve_data, resolve_settings
 
 
 def config_of(name: str, options: Mapping[str, object]) -> TrainConfig:

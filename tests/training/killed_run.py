@@ -13,10 +13,8 @@ import torch
 from treeparse.data import outputs
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.model import Parser
-from treeparse.training import load_config, self_training, train
-from treeparse.training.loop import fit
-from treeparse.training.loop.parser_module import ParserModule
-from treeparse.training.state import run_directory
+from treeparse.training import fit, load_config, run_directory, self_training, train
+from treeparse.training.parser_module import ParserModule
 
 
 def die() -> None:

@@ -14,7 +14,7 @@ import torch
 
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.training import load_config, self_training, train
-from treeparse.training.loop.parser_module import ParserModule
+from treeparse.training.parser_module import ParserModule
 
 RANK = os.environ.get("LOCAL_RANK", "0")
 

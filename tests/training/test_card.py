@@ -10,8 +10,8 @@ import yaml
 
 from treeparse.cli.main import main
 from treeparse.training import load_config, train
-from treeparse.training.state.provenance import licence_tag
-from treeparse.training.state.run_directory import RunDirectory, best_record
+from treeparse.training.release import Provenance, licence_tag
+from treeparse.training.run_directory import RunDirectory, best_record
 
 README = "# Summary\n\n=== Machine-readable metadata ====\nData available since: UD v1.0\nLicense: CC BY-SA 4.0\n"
 
@@ -128,7 +128,7 @@ def test_a_resumed_run_keeps_its_provenance(trained_config: Path, tmp_path: Path
     first = json.loads((run / "origin.json").read_text(encoding="utf-8"))
     (run / "origin.json").write_text(json.dumps(first | {"device": "another machine"}), encoding="utf-8")
     train(load_config(run / "config.yaml", [f"--output={run}"]), resume=True, quiet=True)
-    provenance = RunDirectory(run).read_provenance()
+    provenance = Provenance.read(RunDirectory(run))
     assert provenance is not None and provenance.device == "another machine" and provenance.sentences == 40
 
 

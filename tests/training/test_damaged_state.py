@@ -9,7 +9,7 @@ import pytest
 from treeparse.errors import TreeparseError
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.release import export_model
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.run_directory import RunDirectory
 
 
 @pytest.fixture

@@ -17,10 +17,9 @@ from helpers.trained_runs import Weights, equal, weights
 from treeparse import Parser
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
-from treeparse.training.loop.fit import WholeFiles
-from treeparse.training.loop.table import EpochTable
+from treeparse.training.fit import EpochTable, WholeFiles
 from treeparse.training.release import export_model
-from treeparse.training.state.run_directory import EpochRecord, RunDirectory
+from treeparse.training.run_directory import EpochRecord, RunDirectory
 
 
 def best(run: Path) -> tuple[int, Weights]:

@@ -28,9 +28,9 @@ from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.progress import Console
 from treeparse.sentence import Sentence
 from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.data.frozen_layers import cached_indexer
-from treeparse.training.settings.resolve import resolve_data, resolve_settings
-from treeparse.training.settings.train_config import DataConfig, ResolvedConfig
+from treeparse.training.frozen_layers import cached_indexer
+from treeparse.training.resolve import resolve_data, resolve_settings
+from treeparse.training.train_config import DataConfig, ResolvedConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

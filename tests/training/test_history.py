@@ -1,10 +1,9 @@
 from pathlib import Path
 
 import pytest
-from helpers.trained_runs import rows
 
 from treeparse.errors import TreeparseError
-from treeparse.training.state.run_directory import (
+from treeparse.training.run_directory import (
     EpochRecord,
     best_record,
     clock,
@@ -35,21 +34,6 @@ def test_best_is_the_first_of_equals() -> None:
 )
 def test_end_of_a_run(scores: tuple[float, ...], epochs: int, patience: int | None, finished: bool) -> None:
     assert is_finished(history(*scores), epochs=epochs, patience=patience) is finished
-
-
-def test_csv_is_the_history(tmp_path: Path) -> None:
-    write_csv(tmp_path / "metrics.csv", history(0.5))
-    write_csv(tmp_path / "metrics.csv", history(0.25, 0.125))
-    assert [(row["epoch"], row["dev_las"]) for row in rows(tmp_path)] == [("1", "0.25"), ("2", "0.125")]
-
-
-def test_csv_has_a_column_for_every_term_and_tag(tmp_path: Path) -> None:
-    first = EpochRecord(1, 1.5, 1e-3, None, None, 900.0, 2.0)
-    second = EpochRecord(3, 0.1 + 0.2, 1e-3, 0.5, 0.25, 900.0, 2.0, 0.75, {"risk": 0.5}, {"upos": 0.875})
-    write_csv(tmp_path / "metrics.csv", [first, second])
-    without, with_all = rows(tmp_path)
-    assert (without["loss"], without["dev_las"], without["term/risk"]) == ("1.5", "", "")
-    assert (float(with_all["loss"]), with_all["term/risk"], with_all["dev_upos"]) == (0.1 + 0.2, "0.5", "0.875")
 
 
 def test_csv_comes_back(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
 from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.loop.initial_parser import initial_parser
-from treeparse.training.settings.train_config import DataConfig
+from treeparse.training.initial_parser import initial_parser
+from treeparse.training.train_config import DataConfig
 
 ENCODER = BiLSTMConfig(
     min_count=1,

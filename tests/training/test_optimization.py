@@ -1,11 +1,13 @@
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch import nn
+from torch.optim.lr_scheduler import LambdaLR
 
-from treeparse.training.loop.parser_module import MovingAverage, build_optimizer, build_schedule, rate_share
-from treeparse.training.settings.train_config import OptimizationConfig, ResolvedOptimization
+from treeparse.training.parser_module import MovingAverage, build_optimizer, rate_share
+from treeparse.training.train_config import OptimizationConfig, ResolvedOptimization
 
 EPOCH = {"epochs": 1, "dev_every": 1, "patience": None, "average_decay": None}
 
@@ -42,7 +44,7 @@ def test_no_warmup() -> None:
 def test_optimizer_leaves_frozen_weights_out() -> None:
     model = nn.Linear(2, 2)
     model.bias.requires_grad_(False)
-    (group,) = build_optimizer(model.parameters(), OptimizationConfig(weight_decay=0.1)).param_groups
+    (group,) = build_optimizer(model.parameters(), OptimizationConfig(weight_decay=0.1), {}).param_groups
     assert [id(parameter) for parameter in group["params"]] == [id(model.weight)]
     assert (group["weight_decay"], group["betas"]) == (0.1, (0.9, 0.95))
 
@@ -52,7 +54,8 @@ def test_groups_of_parameters_have_their_shares_of_the_rate() -> None:
     optimizer = build_optimizer([weight, bias], OptimizationConfig(learning_rate=2.0), {weight: 0.25})
     groups = [([id(each) for each in group["params"]], group["lr"]) for group in optimizer.param_groups]
     assert groups == [([id(bias)], 2.0), ([id(weight)], 0.5)]  # the highest first: it is the one shown
-    schedule = build_schedule(optimizer, ResolvedOptimization(**EPOCH, steps=4, warmup_steps=2))  # pyright: ignore
+    config = ResolvedOptimization(**EPOCH, steps=4, warmup_steps=2)  # pyright: ignore
+    schedule = LambdaLR(optimizer, partial(rate_share, config))
     assert [group["lr"] for group in optimizer.param_groups] == [1.0, 0.25]
     optimizer.step()
     schedule.step()

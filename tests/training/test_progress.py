@@ -1,9 +1,9 @@
 from dataclasses import replace
 
-from treeparse.training.loop.table import spoken_time, workload_line
-from treeparse.training.settings.resolve import Workload
+from treeparse.training.fit import spoken_time, workload_line
+from treeparse.training.resolve import Workload
 
-WORK = Workload(sentences=910, words=20_000, dev_words=10_000, steps_per_epoch=42, epochs=120, evaluations=24)
+WORK = Workload(sentences=910, words=20_000, dev_words=10_000, steps=42 * 120, epochs=120, evaluations=24)
 
 
 def test_announcement() -> None:

@@ -7,23 +7,20 @@ import pytest
 
 from treeparse.data.batches.mixing import ALL_LABELLED, BucketBatchSampler, EpochSampler, TrainingMix
 from treeparse.data.text.unlabelled import UnlabelledText
-from treeparse.errors import TreeparseError
 from treeparse.names import Mixing
 from treeparse.shipped import shipped_files
-from treeparse.training.settings.reading import load_config
-from treeparse.training.settings.resolve import (
+from treeparse.training.reading import load_config
+from treeparse.training.resolve import (
     resolution_remarks,
     resolve_data,
     resolve_settings,
     with_trainers_epochs,
     workload,
 )
-from treeparse.training.settings.train_config import (
+from treeparse.training.train_config import (
     DataConfig,
     OptimizationConfig,
     ResolvedConfig,
-    ResolvedData,
-    ResolvedOptimization,
     TrainConfig,
 )
 
@@ -192,7 +189,7 @@ def test_workload() -> None:
     plan, batches = resolved_with_batches(config(), lengths(20_000))
     work = workload(plan, batches, lengths(20_000), dev_words=30)
     assert (work.sentences, work.words, work.dev_words) == (len(lengths(20_000)), sum(lengths(20_000)), 30)
-    assert work.steps == work.epochs * work.steps_per_epoch == plan.optimization.steps
+    assert work.steps == plan.optimization.steps == work.epochs * len(batches)
     assert work.evaluations * plan.optimization.dev_every == work.epochs
 
 
@@ -211,21 +208,8 @@ def test_steps_are_those_of_both_kinds_of_batches(tmp_path: Path, mixing: Mixing
         pytest.approx(40_000, abs=40),
     )
     assert work.steps == plan.optimization.steps >= 3500
-    expected = alone.steps_per_epoch * {"together": 1, "turns": 3}[mixing]
-    assert work.steps_per_epoch == pytest.approx(expected, rel=0.25)
-
-
-def test_resolved_settings_cannot_hold_auto() -> None:
-    plan = resolved(config(), lengths(20_000))
-    kinds = (ResolvedData, ResolvedOptimization)
-    for section, kind in zip((plan.data, plan.optimization), kinds, strict=True):
-        assert type(section) is kind
-        names = [name for name, value in vars(section).items() if name != "device" and value is not None]
-        for name in {"batch_words", "epochs", "warmup_steps", "average_decay", "precision"}.intersection(names):
-            with pytest.raises(TreeparseError, match=f"no 'auto', got it for {name}"):
-                replace(section, **{name: "auto"})
-    with pytest.raises(TypeError):
-        ResolvedOptimization(epochs=1)  # pyright: ignore[reportCallIssue]
+    expected = alone.steps / alone.epochs * {"together": 1, "turns": 3}[mixing]
+    assert work.steps / work.epochs == pytest.approx(expected, rel=0.25)
 
 
 def test_the_trainers_epochs_are_the_most() -> None:

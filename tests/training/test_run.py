@@ -20,11 +20,10 @@ from treeparse.errors import TreeparseError
 from treeparse.metrics import attachment_scores
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import Objective, Term, TreeLikelihood
-from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.data import treebanks
-from treeparse.training.loop.parser_module import ParserModule
-from treeparse.training.loop.table import EpochTable
-from treeparse.training.state.run_directory import EpochRecord
+from treeparse.training import TrainConfig, load_config, train, treebanks
+from treeparse.training.fit import EpochTable
+from treeparse.training.parser_module import ParserModule
+from treeparse.training.run_directory import EpochRecord
 
 
 def _of_parser(state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from treeparse.errors import TreeparseError
-from treeparse.training.state.run_directory import EpochRecord, RunDirectory, RunState, save_checkpoint
+from treeparse.training.run_directory import EpochRecord, RunDirectory, RunState, save_checkpoint
 
 
 def records(*scores: float) -> list[EpochRecord]:

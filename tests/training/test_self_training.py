@@ -11,7 +11,7 @@ from helpers.trained_runs import equal, weights
 from treeparse.shipped import shipped_file
 from treeparse.training import load_config
 from treeparse.training.self_training import Round, best_round, round_config, self_train
-from treeparse.training.settings.train_config import TrainConfig
+from treeparse.training.train_config import TrainConfig
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import GeneralizedExpectation, HeadSelection
 from treeparse.objectives.constraints import read_constraints
 from treeparse.shipped import shipped_files
-from treeparse.training.settings.reading import build_objective, describe_settings, load_config
-from treeparse.training.settings.train_config import TrainConfig
-from treeparse.training.state.identity import differing_settings
+from treeparse.training.identity import differing_settings
+from treeparse.training.reading import build_objective, describe_settings, load_config
+from treeparse.training.train_config import TrainConfig
 
 
 def write(path: Path, **values: object) -> Path:

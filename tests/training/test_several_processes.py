@@ -15,8 +15,8 @@ from training.several_processes import losses_file, record_losses
 
 from treeparse.cli.main import main
 from treeparse.training import load_config, train
-from treeparse.training.loop.parser_module import ParserModule
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.parser_module import ParserModule
+from treeparse.training.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.slow]
 

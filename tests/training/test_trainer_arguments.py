@@ -13,8 +13,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
-from treeparse.training.loop.parser_module import ParserModule
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.parser_module import ParserModule
+from treeparse.training.run_directory import RunDirectory
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -6,7 +6,7 @@ import pytest
 from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config
-from treeparse.training.data.treebanks import hold_out, load_training_mix, load_treebanks
+from treeparse.training.treebanks import hold_out, load_training_mix, load_treebanks
 
 
 def test_a_share_is_held_out_evenly(tmp_path: Path, tiny_config: Path) -> None:

@@ -22,7 +22,7 @@ from treeparse.cli.common import INTERRUPTED, whole
 from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.errors import TreeparseError, did_you_mean, naming_missing_packages
 from treeparse.progress import Console
-from treeparse.version import installed_version
+from treeparse.shipped import installed_version
 
 COMMANDS = {  # what each command does
     "train": "train a parser from CoNLL-U",

@@ -15,7 +15,7 @@ from treeparse.pictures.page import Figure, Section, figure, html_page, legend, 
 from treeparse.pictures.plots import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.svg import escaped
 from treeparse.sentence import Sentence
-from treeparse.training.state.run_directory import RunDirectory, read_csv
+from treeparse.training.run_directory import RunDirectory, read_csv
 
 CONFUSIONS = 20  # pairs of labels
 LABELS = 25  # the most frequent ones in gold

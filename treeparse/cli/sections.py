@@ -12,7 +12,7 @@ from treeparse.cli.systems import System, read_systems
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
-from treeparse.pictures.arcs import Tree, arcs_of, count_marks
+from treeparse.pictures.layout import Tree, arcs_of, count_marks
 from treeparse.pictures.page import Figure, Section
 from treeparse.pictures.tree import draw_tree
 from treeparse.sentence import Sentence

@@ -11,9 +11,9 @@ from treeparse import terminal
 from treeparse.cli.common import INTERRUPTED
 from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.corpus.request import check_new_folder
-from treeparse.training.settings.reading import check_inputs, load_config
-from treeparse.training.settings.train_config import TrainConfig
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.reading import check_inputs, load_config
+from treeparse.training.run_directory import RunDirectory
+from treeparse.training.train_config import TrainConfig
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:

@@ -22,7 +22,7 @@ from treeparse.corpus.request import CorpusInput, CorpusPart, CorpusRequest, tar
 from treeparse.corpus.storage import StoredFile, is_url, stored_files
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
-from treeparse.version import installed_version
+from treeparse.shipped import installed_version
 
 UNFINISHED = ".unfinished-"  # in the names of outputs that are not entered in the manifest
 

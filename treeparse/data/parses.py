@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from treeparse.data.conllu import ConlluSentence
 from treeparse.errors import naming_missing_packages
-from treeparse.pictures import Tree
-from treeparse.pictures.notebook import list_in_notebook, tree_in_notebook
+from treeparse.pictures import Tree, list_in_notebook, tree_in_notebook
 from treeparse.sentence import EMPTY, Sentence
 
 if TYPE_CHECKING:

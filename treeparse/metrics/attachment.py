@@ -89,7 +89,9 @@ class AttachmentReport(GroupScores):
         with naming_missing_packages("AttachmentReport.to_frame"):
             from pandas import DataFrame
         if by_label:
-            return DataFrame.from_dict({label: asdict(each) for label, each in self.by_label.items()}, orient="index")
+            return DataFrame.from_dict(
+                {label: asdict(scores) for label, scores in self.by_label.items()}, orient="index"
+            )
         groups: dict[str, Scores] = {"all": self, "no punctuation": self.nopunct}
         groups |= {f"{words} words": group for words, group in self.by_length.items()} | self.by_projectivity
         columns = ["sentences", "words", *SCORES]

@@ -1,6 +1,6 @@
 """The scores as torchmetrics: sums over batches and over processes, ready to log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,22 +20,38 @@ from treeparse.metrics.tags import TAG_COUNTS_SHAPE, tag_counts, tag_scores_of
 from treeparse.sentence import Sentence
 
 
-class AttachmentScores(Metric):
+class SummedCounts(Metric):
+    """Counts of a shape, summed over batches and processes.
+
+    Args:
+        shape: the shape of the counts.
+        **kwargs: as of ``torchmetrics.Metric``.
+    """
+
+    full_state_update: bool | None = False
+    higher_is_better: bool | None = True
+    is_differentiable: bool | None = False
+    counts: Tensor
+
+    def __init__(self, shape: tuple[int, ...], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.add_state("counts", default=torch.zeros(shape, dtype=torch.int64), dist_reduce_fx="sum")
+
+    def as_tensors(self, values: Mapping[str, float]) -> dict[str, Tensor]:
+        """Return scalars on the metric's device."""
+        return {name: torch.tensor(value, device=self.device) for name, value in values.items()}
+
+
+class AttachmentScores(SummedCounts):
     """UAS, LAS and the other scores of ``attachment_scores`` over all batches.
 
     ``compute`` returns scalars in [0, 1] by name: ``uas``, ``las``, ... and ``uas_nopunct``, ``las_nopunct``, ...; with
     ``groups=True`` also ``uas`` and ``las`` of each group of sentences: ``las/1-10``, ``las/non-projective``, ...
     """
 
-    full_state_update: bool | None = False
-    higher_is_better: bool | None = True
-    is_differentiable: bool | None = False
-    counts: Tensor  # GROUPS_SHAPE
-
     def __init__(self, *, groups: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(GROUPS_SHAPE, **kwargs)
         self.groups = groups
-        self.add_state("counts", default=torch.zeros(GROUPS_SHAPE, dtype=torch.int64), dist_reduce_fx="sum")
 
     def update(self, gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
         """Add a batch; raise ``TreeparseError`` as ``attachment_scores``."""
@@ -51,20 +67,14 @@ class AttachmentScores(Metric):
                 for name, group in zip(names, counts.sum(axis), strict=True):
                     scores = group_scores(group)
                     values |= {f"uas/{name}": scores.uas, f"las/{name}": scores.las}
-        return {name: torch.tensor(value, device=self.device) for name, value in values.items()}
+        return self.as_tensors(values)
 
 
-class TagScores(Metric):
+class TagScores(SummedCounts):
     """Shares of words with right tags over all batches, by name as in ``tag_scores``."""
 
-    full_state_update: bool | None = False
-    higher_is_better: bool | None = True
-    is_differentiable: bool | None = False
-    counts: Tensor  # TAG_COUNTS_SHAPE
-
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.add_state("counts", default=torch.zeros(TAG_COUNTS_SHAPE, dtype=torch.int64), dist_reduce_fx="sum")
+        super().__init__(TAG_COUNTS_SHAPE, **kwargs)
 
     def update(self, gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
         """Add a batch; raise ``TreeparseError`` as ``tag_scores``."""
@@ -72,22 +82,15 @@ class TagScores(Metric):
 
     def compute(self) -> dict[str, Tensor]:
         """Return the scores of all batches, on the metric's device."""
-        scores = tag_scores_of(self.counts.cpu().numpy())
-        return {name: torch.tensor(value, device=self.device) for name, value in scores.items()}
+        return self.as_tensors(tag_scores_of(self.counts.cpu().numpy()))
 
 
-class LabelScores(Metric):
+class LabelScores(SummedCounts):
     """Precision, recall and F1 by universal label over all batches, for some labels."""
 
-    full_state_update: bool | None = False
-    higher_is_better: bool | None = True
-    is_differentiable: bool | None = False
-    counts: Tensor  # (labels, 3): words in gold, in the system's parse, and right in both
-
     def __init__(self, labels: Sequence[str], **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__((len(labels), 3), **kwargs)  # words in gold, in the system's parse, and right in both
         self.labels: tuple[str, ...] = tuple(labels)
-        self.add_state("counts", default=torch.zeros(len(labels), 3, dtype=torch.int64), dist_reduce_fx="sum")
 
     def update(self, gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
         """Add a batch; raise ``TreeparseError`` as ``attachment_scores``."""
@@ -102,4 +105,4 @@ class LabelScores(Metric):
         for label, (gold, system, correct) in zip(self.labels, self.counts.tolist(), strict=True):
             score = PrecisionRecall.from_counts(gold, system, correct)
             values |= {f"{name}/{label}": getattr(score, name) for name in ("precision", "recall", "f1")}
-        return {name: torch.tensor(value, device=self.device) for name, value in values.items()}
+        return self.as_tensors(values)

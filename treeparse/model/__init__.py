@@ -5,7 +5,7 @@ from treeparse.model.ensemble import Ensemble, Teacher
 from treeparse.model.inference.tree_request import TreeRequest
 from treeparse.model.parser import Parser
 from treeparse.model.parser_config import ParserConfig, ScorerConfig
-from treeparse.model.scorers.scorer import EncoderScorer, PartScores, ScorerOutput
+from treeparse.model.scorer import EncoderScorer, PartScores, ScorerOutput
 
 __all__ = [
     "EncoderScorer",

@@ -10,8 +10,8 @@ from treeparse.errors import TreeparseError
 from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
 from treeparse.linear.attributes import AttributeHashes
 from treeparse.linear.templates import BETWEEN, ROLES, Template
+from treeparse.model.linear_scorer import LinearScorer, byte_table, nodes_of
 from treeparse.model.parser import Parser
-from treeparse.model.scorers.linear import LinearScorer, byte_table, nodes_of
 from treeparse.sentence import Sentence
 
 ABSENT = "none"
@@ -37,7 +37,7 @@ def part_weights(parser: Parser, sentence: Sentence, heads: Sequence[int], word:
         cells += kind.of_trees(tree, explained.lengths)[:, word].tolist()
     names = ("arcs", *explained.scorer.kinds)
     return [
-        each for name, cell in zip(names, cells, strict=True) if cell >= 0 for each in explained.of_part(name, cell)
+        weight for name, cell in zip(names, cells, strict=True) if cell >= 0 for weight in explained.of_part(name, cell)
     ]
 
 
@@ -74,7 +74,7 @@ class _Explained:
             nodes = (cell // self.size**2, cell // self.size % self.size, cell % self.size)
         texts = [text for template in self.scorer.templates[kind] for text in self._texts(template, nodes)]
         values = torch.from_numpy(bytes_).view(weights.dtype).float() * float(table.scale)
-        return [FeatureWeight(*each) for each in zip(texts, values.tolist(), strict=True)]
+        return [FeatureWeight(*pair) for pair in zip(texts, values.tolist(), strict=True)]
 
     def _texts(self, template: Template, nodes: tuple[int, ...]) -> list[str]:
         """Return the features of a template, in the order of the kernel."""

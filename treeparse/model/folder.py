@@ -24,7 +24,7 @@ from treeparse.data.outputs import atomic_folder, atomic_write, check_folder, ch
 from treeparse.downloads import first_line, snapshot
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
-from treeparse.version import installed_version
+from treeparse.shipped import installed_version
 
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
 FILES = (CONFIG, VOCABULARY, WEIGHTS)
@@ -105,7 +105,7 @@ def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], d
     try:
         config = without_header(_read_mapping(folder / CONFIG), str(folder / CONFIG))
         digests = config.pop("digests", None)
-        changed = digests is not None and [each for each in DIGESTED if file_digest(folder / each) != digests.get(each)]
+        changed = digests is not None and [name for name in DIGESTED if file_digest(folder / name) != digests.get(name)]
         if changed:
             raise _damaged(folder / changed[0], f"it is not the file that was saved with this {CONFIG}")
         return config, _read_mapping(folder / VOCABULARY), load_file(folder / WEIGHTS)
@@ -120,14 +120,10 @@ def without_header(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     if data.get("format") != FORMAT:
         raise TreeparseError(
             f"{where} is of format {json.dumps(data.get('format')):.20}, but treeparse {installed_version()} reads "
-            f"format {FORMAT} alone: install {file_writer(data)}, which wrote it, or train the model again."
+            f"format {FORMAT} alone: install treeparse {data.get(VERSION, 'of an unknown version')!s:.40}, which wrote "
+            "it, or train the model again."
         )
     return {name: value for name, value in data.items() if name not in ("format", VERSION)}
-
-
-def file_writer(header: Mapping[Any, Any]) -> str:
-    """Return the version that wrote a file, from its `file_header`."""
-    return f"treeparse {header.get(VERSION, 'of an unknown version')!s:.40}"
 
 
 def file_digest(path: Path) -> str:
@@ -234,12 +230,8 @@ def push(folder: str | Path, name: str, *, private: bool = False, revision: str 
     if not NAME.fullmatch(name):
         raise TreeparseError(f"A model of the hub is called organisation/name, not {name!r:.100}.")
     source = model_folder(folder)
-    check_model_files(source)
-    from huggingface_hub import HfApi  # slow to import
-
-    from treeparse.model.folder import read_model
-
     read_model(source)
+    from huggingface_hub import HfApi  # slow to import
 
     api = HfApi()
     try:

@@ -29,7 +29,7 @@ from treeparse.model.folder import (
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import chosen_trees
 from treeparse.model.parser_config import ParserConfig
-from treeparse.model.scorers.scorer import PartScores, Scorer, ScorerOutput
+from treeparse.model.scorer import PartScores, Scorer, ScorerOutput
 from treeparse.model.settings import plain_settings, read_settings
 from treeparse.model.tagging import Tagging, TagNames, words_of_tag_terms
 from treeparse.names import Precision, precision_named
@@ -37,7 +37,7 @@ from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
-from treeparse.trees import DISTRIBUTIONS, LabeledCRF, LabelSource, TreeCRF
+from treeparse.trees import DISTRIBUTIONS, LabeledCRF, TreeCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.labels.sources import with_root_rule
 from treeparse.trees.parts import arcs_agreeing_with, arcs_of, named
@@ -202,9 +202,13 @@ class Parser(nn.Module, AnyParser):
             keep = self._known(batch) if keep is None and self.training else keep
             likely = self._likely_arcs(arcs, batch.lengths, keep, validate_args=validate)
             arcs = arcs.masked_fill(~likely, -torch.inf)
-        others = (each.of_arcs(likely) if isinstance(each, PartScores) else each for each in scores.others)
+        others = (part.of_arcs(likely) if isinstance(part, PartScores) else part for part in scores.others)
         base = self.trees((arcs, *others), batch.lengths, validate_args=validate)
-        p = LabeledCRF(base, self._log_probs_of(scores.labels))
+        labels = scores.labels
+        if isinstance(labels, Tensor):  # normalised to log P(label | arc)
+            from_root = torch.arange(labels.shape[1], device=labels.device).unsqueeze(-1) == 0
+            labels = with_root_rule(labels.double(), from_root, self.indexer.root_label).log_softmax(-1)
+        p = LabeledCRF(base, labels)
         return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
 
     def trees(self, scores: Sequence[Tensor], lengths: Tensor, *, validate_args: bool | None = None) -> TreeCRF:
@@ -251,13 +255,6 @@ class Parser(nn.Module, AnyParser):
             return self.scorer(batch)
         with scoring_in(self.precision, self.device):
             return self.scorer(batch)
-
-    def _log_probs_of(self, labels: Tensor | LabelSource) -> Tensor | LabelSource:
-        """Normalise label scores ``(B, n+1, n+1, L)`` to log P(label | arc); only arcs from the root have "root"."""
-        if not isinstance(labels, Tensor):
-            return labels
-        from_root = torch.arange(labels.shape[1], device=labels.device).unsqueeze(-1) == 0
-        return with_root_rule(labels.double(), from_root, self.indexer.root_label).log_softmax(-1)
 
     def forward(self, batch: Batch, objective: Objective) -> Tensor:
         """Return ``loss``, which wrappers such as DistributedDataParallel ask for by calling the parser."""

@@ -12,9 +12,9 @@ from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.linear import templates
 from treeparse.linear.attributes import AttributeHashes
-from treeparse.model.scorers.biaffine_scorer import BiaffineScorer
-from treeparse.model.scorers.linear import LinearScorer
-from treeparse.model.scorers.scorer import Scorer
+from treeparse.model.biaffine_scorer import BiaffineScorer
+from treeparse.model.linear_scorer import LinearScorer
+from treeparse.model.scorer import Scorer
 from treeparse.names import Decoder, decoder_named
 from treeparse.nn import BiLSTMConfig, EncoderConfig
 from treeparse.nn.encoder_config import Learner, ReaderConfig, check_counts, check_rates

@@ -105,19 +105,23 @@ def fit_label_temperature(
         TreeparseError: as `Parser.score_trees` does.
     """
     now = parser.config.label_temperature or parser.config.temperature
-    choices = _choices(parser, sentences, batch_words)
-    if not len(choices.labels):
+    scores, labels, is_right = _choices(parser, sentences, batch_words)
+    if not len(labels):
         return None
+    chosen = labels.unsqueeze(-1)
 
     def loss(log_factor: float) -> float:
-        return choices.loss(now * math.exp(log_factor))
+        """Minus the mean log probability of the label where it is right, and of all other labels where it is wrong."""
+        log_probs = label_sums.log_probs(scores / (now * math.exp(log_factor)))
+        others = log_probs.scatter(-1, chosen, -torch.inf).logsumexp(-1)
+        return -float(torch.where(is_right, log_probs.gather(-1, chosen).squeeze(-1), others).mean())
 
     steps = [WIDEST * step / GRID for step in range(-GRID, GRID + 1)]  # the loss may have several minima
     nearest = min(steps, key=loss)
     best = golden_section(loss, nearest - WIDEST / GRID, nearest + WIDEST / GRID, PRECISION)
     temperature = min(max(now * math.exp(best), TEMPERATURES[0]), TEMPERATURES[1])
     parser.config = replace(parser.config, label_temperature=temperature)
-    return LabelTemperatureFit(temperature, loss(0.0), loss(best), len(choices.labels))
+    return LabelTemperatureFit(temperature, loss(0.0), loss(best), len(labels))
 
 
 def golden_section(function: Callable[[float], float], low: float, high: float, precision: float) -> float:
@@ -166,27 +170,18 @@ def _gold_batches(parser: Parser, sentences: Sequence[Sentence], batch_words: in
     return batches
 
 
-class _Choices(NamedTuple):
-    """The parser's labels of words, the scores of all labels, and whether the parser's are right."""
-
-    scores: Tensor  # (A, L) at the temperature 1, up to a constant for each word
-    labels: Tensor  # (A,)
-    right: Tensor  # (A,) bool
-
-    def loss(self, temperature: float) -> float:
-        """Minus the mean log probability of the label where it is right, and of all other labels where it is wrong."""
-        log_probs, chosen = label_sums.log_probs(self.scores / temperature), self.labels.unsqueeze(-1)
-        others = log_probs.scatter(-1, chosen, -torch.inf).logsumexp(-1)
-        return -float(torch.where(self.right, log_probs.gather(-1, chosen).squeeze(-1), others).mean())
-
-
 @torch.inference_mode()
-def _choices(parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> _Choices:
-    """The labels of the parser's own parses, for words whose arc is right and can have another label."""
+def _choices(parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> list[Tensor]:
+    """Describe the labels of the parser's own parses, for A words whose arc is right and can have another label.
+
+    Returns:
+        The scores ``(A, L)`` of all labels at the temperature 1, up to a constant for each word; the parser's labels
+        ``(A,)``; and whether these are right, ``(A,)`` bool.
+    """
     parts = []
     for gold in _gold_batches(parser, sentences, batch_words):
         heads, labels = gold.p.decode(parser.config.decoder)
         scores = gold.p.labels.of_trees(heads) * parser.config.temperature
         used = (heads >= 0) & (heads == gold.heads) & ((scores > -torch.inf).sum(-1) > 1)
         parts.append((scores[used], labels[used], (labels == gold.labels)[used]))
-    return _Choices(*map(torch.cat, zip(*parts, strict=True)))
+    return [torch.cat(columns) for columns in zip(*parts, strict=True)]

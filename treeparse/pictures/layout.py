@@ -1,12 +1,12 @@
-"""The layout of a tree: its words in rows, the levels of the arcs in a row, and the positions of labels on them."""
+"""The words and arcs of a tree to draw, and their layout: rows of words, levels of arcs, positions of labels."""
 
 import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import pairwise
 
-from treeparse.pictures.arcs import Arc, Tree
 from treeparse.pictures.svg import LABEL_SIZE, text_width, visible
 
 WORD_SIZE, TAG_SIZE = 15.0, 10.5  # of the fonts, in pixels
@@ -15,6 +15,107 @@ SLOT = 7.0  # between the ends of arcs at one word
 LABEL_PADDING = 4.0  # of a label's background, at each side
 LABEL_ROOM = 9.0  # from a label's background to the bends of its arc
 CLEARANCE = 5.0  # between arcs of the same level, and between labels and the arcs that pass by them
+
+
+class Mark(StrEnum):
+    """How an arc differs from the reference; the value is the CSS class, empty for an equal arc."""
+
+    SAME = ""
+    HEAD = "tp-other-head"  # another head
+    LABEL = "tp-other-label"  # the same head under another label
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A tree to draw: words, their heads as in CoNLL-U (0 is the root, -1 no arc) and their labels.
+
+    ``tags`` are drawn below the words; ``"_"`` draws none.
+
+    Raises:
+        ValueError: if the columns differ in length, or a head is not a node.
+    """
+
+    words: tuple[str, ...]
+    heads: tuple[int, ...]
+    labels: tuple[str, ...]
+    tags: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.words)
+        for name, column in (("heads", self.heads), ("labels", self.labels), ("tags", self.tags)):
+            if column is not None and len(column) != count:
+                raise ValueError(f"A tree of {count} words needs {count} {name}, got {len(column)}.")
+        for word, head in enumerate(self.heads, 1):
+            if not -1 <= head <= count or head == word:
+                raise ValueError(
+                    f"The head of word {word} must be another word, from 1 to {count}, 0 or -1, got {head}."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """An arc with its label; words are counted from 1, the head 0 is the root. ``note`` is the tooltip."""
+
+    head: int
+    dependent: int
+    label: str
+    mark: Mark = Mark.SAME
+    note: str = ""
+
+    @property
+    def is_root(self) -> bool:
+        return self.head == 0
+
+    @property
+    def left(self) -> int:
+        """The word at the left end, in sentence order; for the root's arc, its dependent."""
+        return self.dependent if self.is_root else min(self.head, self.dependent)
+
+    @property
+    def right(self) -> int:
+        return max(self.head, self.dependent)
+
+    @property
+    def length(self) -> int:
+        """The distance of its ends in words; 0 for the root's arc."""
+        return self.right - self.left
+
+
+def arcs_of(tree: Tree, reference: Tree | None = None) -> list[Arc]:
+    """Return the arcs of a tree by dependent, marked where ``reference``, a tree of the same words, differs.
+
+    Raises:
+        ValueError: if the reference has other words.
+    """
+    if reference is not None and reference.words != tree.words:
+        raise ValueError("The reference tree must have the words of the drawn tree, got other words.")
+    reference = reference or tree
+    arcs = []
+    for dependent, (head, label) in enumerate(zip(tree.heads, tree.labels, strict=True), 1):
+        if head >= 0:
+            mark, note = Mark.SAME, _described(tree, dependent)
+            if head != reference.heads[dependent - 1]:
+                mark = Mark.HEAD
+            elif label != reference.labels[dependent - 1]:
+                mark = Mark.LABEL
+            if mark:
+                note += f" instead of {_described(reference, dependent)}"
+            arcs.append(Arc(head, dependent, label, mark, note))
+    return arcs
+
+
+def count_marks(arcs: Sequence[Arc]) -> tuple[int, int]:
+    """Return how many arcs have another head, and how many only another label."""
+    marks = [arc.mark for arc in arcs]
+    return marks.count(Mark.HEAD), marks.count(Mark.LABEL)
+
+
+def _described(tree: Tree, dependent: int) -> str:
+    head = tree.heads[dependent - 1]
+    if head < 0:
+        return f"no head for {tree.words[dependent - 1]}"
+    above = tree.words[head - 1] if head else "root"
+    return f"{above} → {tree.words[dependent - 1]}: {tree.labels[dependent - 1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +280,16 @@ def _level(segment: Segment, below: Sequence[Segment]) -> int:
     """Return the lowest free level above all arcs nested in this one."""
     arc = segment.arc
     near = [
-        other for other in below if segment.left < other.right + CLEARANCE and other.left < segment.right + CLEARANCE
+        placed
+        for placed in below
+        if segment.left < placed.right + CLEARANCE and placed.left < segment.right + CLEARANCE
     ]
     nested = [
-        other.level for other in near if arc.is_root or (arc.left <= other.arc.left and other.arc.right <= arc.right)
+        placed.level
+        for placed in near
+        if arc.is_root or (arc.left <= placed.arc.left and placed.arc.right <= arc.right)
     ]
-    lowest, taken = max(nested, default=-1) + 1, {other.level for other in near}
+    lowest, taken = max(nested, default=-1) + 1, {placed.level for placed in near}
     while lowest in taken:
         lowest += 1
     return lowest
@@ -192,7 +297,7 @@ def _level(segment: Segment, below: Sequence[Segment]) -> int:
 
 def _label_centre(segment: Segment, others: Sequence[Segment]) -> float:
     """Return the middle, or the nearest position where no higher arc comes down; the middle if there is none."""
-    legs = [leg for other in others if other.level > segment.level for leg in other.legs()]
+    legs = [leg for higher in others if higher.level > segment.level for leg in higher.legs()]
     passing = sorted(leg for leg in legs if segment.left < leg < segment.right)
     middle, half = (segment.left + segment.right) / 2, segment.width / 2
     away = half + CLEARANCE

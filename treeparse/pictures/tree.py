@@ -2,8 +2,19 @@
 
 from typing import NamedTuple
 
-from treeparse.pictures.arcs import Arc, Mark, Tree, arcs_of
-from treeparse.pictures.layout import TAG_SIZE, WORD_SIZE, Row, Segment, measure, rows_of, segments_of
+from treeparse.pictures.layout import (
+    TAG_SIZE,
+    WORD_SIZE,
+    Arc,
+    Mark,
+    Row,
+    Segment,
+    Tree,
+    arcs_of,
+    measure,
+    rows_of,
+    segments_of,
+)
 from treeparse.pictures.svg import LABEL_SIZE, MARGIN, Drawing, escaped, number, runs_to_the_left, text_element, visible
 
 LEVEL = 21.0  # from one level of arcs to the next

@@ -29,8 +29,7 @@ calls the function ``flat`` of that file; in Python ``rerank(lists, flat)`` sort
         return sum(head > 0 and abs(head - word) > 7 for word, head in enumerate(heads, 1))
 """
 
-from treeparse.rerank.learning import LearningConfig
-from treeparse.rerank.loglinear import LogLinearConfig
+from treeparse.rerank.learning import LearningConfig, LogLinearConfig
 from treeparse.rerank.reranker import Reranker
 from treeparse.rerank.scoring import ExpectedAccuracy, Scorer, rerank, reranked, scorer_named
 

@@ -18,9 +18,9 @@ from treeparse.errors import TreeparseError, name_among
 from treeparse.model import Parser
 from treeparse.progress import parsing_bar
 from treeparse.training.run import train
-from treeparse.training.settings.train_config import TrainConfig
-from treeparse.training.settings.trainer import on_one_device, training_device
-from treeparse.training.state.run_directory import begin_runs
+from treeparse.training.run_directory import begin_runs
+from treeparse.training.train_config import TrainConfig
+from treeparse.training.trainer import on_one_device, training_device
 
 Method = Literal["best", "samples", "different_samples"]
 METHODS: tuple[Method, ...] = get_args(Method)

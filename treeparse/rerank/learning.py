@@ -1,24 +1,98 @@
-"""How rerankers learn: lists with the right words of their trees, losses over lists, and the base weight."""
+"""How rerankers learn: a weight for each feature of a tree, losses over lists of trees, and the base weight."""
 
 import math
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, Self, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
+from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError, name_among
 from treeparse.metrics.counts import REMEDY, universal_arcs, universal_label, word_mismatch
-from treeparse.rerank.loglinear import Bags, LogLinear
 from treeparse.rerank.scoring import first_indices
+from treeparse.rerank.tree_features import NodeNames, configurations, differing, features, shifted
 from treeparse.sentence import EMPTY, Sentence
 
 BASE_WEIGHTS = tuple(2 ** (power / 4) for power in range(-12, 29))  # the candidates: from 1/8 to 128
 WEIGHT_DECAY, CLIP_NORM = 0.01, 5.0  # of AdamW; the largest norm of a gradient
 Target = Literal["expected", "best"]
+
+
+@dataclass(frozen=True)
+class LogLinearConfig:
+    """The settings of a reranker's model.
+
+    Attributes:
+        bits: the number of weights is 2 ** bits; features are hashed to them.
+        min_count: the least count of a word in the training sentences that features name.
+        upos: whether features name words by their UPOS; then lists must have UPOS.
+    """
+
+    bits: int = 21
+    min_count: int = 5
+    upos: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bits <= 28:
+            raise TreeparseError(f"bits must be an integer from 1 to 28, got {self.bits}.")
+
+
+class Bags(NamedTuple):
+    """The trees of a list: features of the configurations in which trees differ, and each tree's configurations."""
+
+    features: Tensor  # (F,) ids
+    starts: Tensor  # (C,) of each configuration's features
+    members: Tensor  # (2, M) tree and configuration
+    trees: int
+
+
+class LogLinear(nn.Module):
+    """Scores trees, up to a constant for each list: features that all trees of a list have are left out."""
+
+    config: LogLinearConfig
+    words: Vocabulary
+
+    def __init__(self, config: LogLinearConfig, words: Vocabulary) -> None:
+        super().__init__()
+        self.config, self.words = config, words
+        self.counts: dict[str, int] = dict(zip(words.items, words.counts, strict=True))
+        self.weights: nn.Parameter = nn.Parameter(torch.zeros(2**config.bits, 1))
+
+    @classmethod
+    def build(cls, config: LogLinearConfig, sentences: Sequence[Sentence]) -> Self:
+        """Return a model for the words of these sentences, with all weights 0."""
+        words = (form.lower() for sentence in sentences for form in sentence.forms)
+        return cls(config, Vocabulary.build(words, min_count=config.min_count))
+
+    def prepare(self, nbest: NBestList) -> Bags:
+        """Return a list in the form that ``forward`` reads."""
+        trees = [configurations(parse.heads, parse.labels) for parse in nbest.parses]
+        parts, members = differing(trees)
+        names = NodeNames.of(nbest.sentence.words, self.counts, upos=self.config.upos)
+        bags = [self.ids(features(part, names)) for part in parts]
+        starts = torch.tensor([0, *map(len, bags)]).cumsum(0)[:-1]
+        ids = torch.tensor([feature for bag in bags for feature in bag], dtype=torch.int64)
+        return Bags(ids, starts, torch.tensor(members, dtype=torch.int64).reshape(-1, 2).T, len(trees))
+
+    def ids(self, names: Iterable[str]) -> list[int]:
+        """Return the indices of features among the weights."""
+        mask = 2**self.config.bits - 1
+        return [zlib.crc32(name.encode()) & mask for name in names]
+
+    def forward(self, lists: Sequence[Bags]) -> Tensor:
+        """Return the scores ``(trees,)`` of all trees of the lists, list after list."""
+        ids, counts = torch.cat([bags.features for bags in lists]), [bags.trees for bags in lists]
+        starts = shifted([bags.starts for bags in lists], [len(bags.features) for bags in lists])
+        of_trees, of_parts = zip(*(bags.members for bags in lists), strict=True)
+        trees, parts = shifted(of_trees, counts), shifted(of_parts, [len(bags.starts) for bags in lists])
+        values = functional.embedding_bag(ids, self.weights, starts, mode="sum").squeeze(-1)
+        return values.new_zeros(sum(counts)).index_add(0, trees, values[parts])
 
 
 @dataclass(frozen=True)
@@ -133,9 +207,9 @@ class Tuned:
 
 def tune(examples: Sequence[Example], scores: Sequence[Tensor]) -> Tuned:
     """Return the base weight whose chosen trees have the most right words; of equally good ones the highest."""
-    words = max(sum(each.words for each in examples), 1)
-    log_probs, own = padded([each.log_probs for each in examples], -math.inf), padded(scores, 0.0)
-    right = padded([each.right for each in examples], -1)
+    words = max(sum(example.words for example in examples), 1)
+    log_probs, own = padded([example.log_probs for example in examples], -math.inf), padded(scores, 0.0)
+    right = padded([example.right for example in examples], -1)
 
     def las(values: Tensor) -> float:
         return float(right.gather(-1, values.argmax(-1, keepdim=True)).double().sum()) / words

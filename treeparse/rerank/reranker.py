@@ -8,13 +8,13 @@ from typing import Literal, Self
 
 import torch
 
+from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.outputs import check_folder
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.model.folder import CONFIG, load_weights, read_model, restoring, write_model
 from treeparse.model.settings import read_settings
-from treeparse.rerank.learning import LearningConfig, example, fit, model_scores, tune
-from treeparse.rerank.loglinear import LogLinear, LogLinearConfig
+from treeparse.rerank.learning import LearningConfig, LogLinear, LogLinearConfig, example, fit, model_scores, tune
 from treeparse.sentence import Sentence
 
 KIND = "reranker"  # the setting that tells a reranker's folder from a parser's
@@ -78,7 +78,7 @@ class Reranker:
         model = LogLinear.build(config, gold)
         examples = [example(model, *pair) for pair in matched(gold, lists)]
         dev = [example(model, *pair) for pair in matched(*held_out)] if held_out else examples[::HELD_OUT]
-        train = examples if held_out else [each for index, each in enumerate(examples) if index % HELD_OUT]
+        train = examples if held_out else [item for index, item in enumerate(examples) if index % HELD_OUT]
         if not train or not dev:
             raise TreeparseError(f"A reranker needs two or more lists to learn from, got {len(examples)}.")
         return cls(model, fit(model, train, dev, learning, say))
@@ -91,7 +91,7 @@ class Reranker:
     def save_pretrained(self, directory: str | Path) -> None:
         """Write ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none."""
         config = {KIND: "global", "base_weight": self.base_weight, "model": asdict(self.model.config)}
-        write_model(directory, config, self.model.vocabulary(), self.model.state_dict())
+        write_model(directory, config, {"words": self.model.words.to_json()}, self.model.state_dict())
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> Self:
@@ -108,7 +108,7 @@ class Reranker:
             raise TreeparseError(f"{directory} is the folder of a parser, not of a reranker.")
         settings = read_settings(RerankerSettings, config, f"{directory}/{CONFIG}")
         with restoring(KIND, directory):
-            model = LogLinear.restore(settings.model, vocabulary)
+            model = LogLinear(settings.model, Vocabulary.from_json(vocabulary["words"]))
         load_weights(model, weights, str(directory))
         return cls(model, settings.base_weight)
 

@@ -38,36 +38,25 @@ class Configuration(NamedTuple):
 
 def configurations(heads: Sequence[int], labels: Sequence[str]) -> list[Configuration]:
     """Return the configurations of a tree, by node; heads as in CoNLL-U."""
-    dependents = dependents_of(heads)
     heads, labels = (-1, *heads), ("", *labels)
+    dependents: list[list[int]] = [[] for _ in heads]
+    for word, head in enumerate(heads[1:], 1):
+        dependents[head].append(word)
+    order = [0]
+    for node in order:  # the loop appends to the list
+        order.extend(dependents[node])
     first, last, size = [*range(len(heads))], [*range(len(heads))], [1] * len(heads)
-    for node in post_order(dependents)[:-1]:
+    for node in reversed(order[1:]):
         head = heads[node]
         first[head], last[head] = min(first[head], first[node]), max(last[head], last[node])
         size[head] += size[node]
     result = []
-    for node, own in enumerate(dependents):
-        pairs = [(each, labels[each]) for each in own]
+    for node, words in enumerate(dependents):
+        pairs = [(word, labels[word]) for word in words]
         left = tuple(pair for pair in reversed(pairs) if pair[0] < node)
         right = tuple(pair for pair in pairs if pair[0] > node)
         result.append(Configuration(node, heads[node], labels[node], left, right, first[node], last[node], size[node]))
     return result
-
-
-def dependents_of(heads: Sequence[int]) -> list[list[int]]:
-    """Return the dependents of each node, node 0 first, in the order of the sentence."""
-    dependents: list[list[int]] = [[] for _ in range(len(heads) + 1)]
-    for word, head in enumerate(heads, 1):
-        dependents[head].append(word)
-    return dependents
-
-
-def post_order(dependents: Sequence[Sequence[int]]) -> list[int]:
-    """Return the nodes of a tree in post-order."""
-    order = [0]
-    for node in order:  # the loop appends to the list
-        order.extend(dependents[node])
-    return order[::-1]
 
 
 def differing(trees: Sequence[Sequence[T]]) -> tuple[list[T], list[tuple[int, int]]]:
@@ -80,11 +69,6 @@ def differing(trees: Sequence[Sequence[T]]) -> tuple[list[T], list[tuple[int, in
     indices = {part: index for index, part in enumerate(distinctive)}
     members = [(tree, indices[part]) for tree, parts in enumerate(trees) for part in parts if part in indices]
     return distinctive, members
-
-
-def columns(rows: Sequence[tuple[int, ...]], width: int) -> Tensor:
-    """Return rows of indices, each ``width`` long, as columns ``(width, rows)``."""
-    return torch.tensor(rows, dtype=torch.int64).reshape(-1, width).T
 
 
 def shifted(parts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
@@ -167,21 +151,20 @@ def _own(part: Configuration, names: NodeNames) -> Iterator[str]:
 def _valency(part: Configuration, names: NodeNames) -> Iterator[str]:
     """Yield features of the number of dependents, and of their labels in order."""
     label, own, word = part.label, names.classes[part.node], names.words[part.node]
-    left, right = (" ".join(each for _, each in side) for side in (part.left, part.right))
+    left, right = (" ".join(relation for _, relation in side) for side in (part.left, part.right))
     yield f"valency {label} {len(part.left)} {len(part.right)}"
     yield f"valency {own} {label} {len(part.left)} {len(part.right)}"
     yield f"left {label} {left}"
     yield f"right {label} {right}"
     yield f"sequence {label} {left} * {right}"
     yield f"sequence {own} {label} {left} * {right}"
-    labels = sorted(each for side in (part.left, part.right) for _, each in side)
-    frame = " ".join(each for each in labels if each != "punct")
+    labels = sorted(relation for side in (part.left, part.right) for _, relation in side)
+    frame = " ".join(relation for relation in labels if relation != "punct")
     yield f"frame {label} {frame}"
     yield f"frame {word} {frame}"
-    for each in set(labels):
-        count = labels.count(each)
-        yield f"count {own} {each} {count}"
-        yield f"count {label} {each} {count}"
+    for other, count in Counter(labels).items():
+        yield f"count {own} {other} {count}"
+        yield f"count {label} {other} {count}"
 
 
 def _siblings(part: Configuration, names: NodeNames, side: str, dependents: Sequence[tuple[int, str]]) -> Iterator[str]:

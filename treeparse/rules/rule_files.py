@@ -53,9 +53,9 @@ def parse_rules(text: str, source: str = "rules") -> Rules:
                 with at(node, source):
                     rules.append(RootTags(texts(node, "root_upos"), line=line_of(node)))
             elif key == "at_most_one":
-                rules += [AtMostOne(_labels(each, source), line=line_of(each)) for each in _items(key, node, source)]
+                rules += [AtMostOne(_labels(item, source), line=line_of(item)) for item in _items(key, node, source)]
             else:
-                rules += [_forbidden(each, source) for each in _items(key, node, source)]
+                rules += [_forbidden(item, source) for item in _items(key, node, source)]
     return Rules(tuple(rules), trees, source)
 
 

@@ -1,5 +1,6 @@
 """Sets of rules, the violations of a tree, and the bound and the counts of a search for trees that satisfy rules."""
 
+import operator
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -142,7 +143,9 @@ class AtMostOne(Rule):
                     f"{tree.named(first)} and {tree.named(word)} hang from {where} as {tree.labels[first - 1]} and "
                     f"{tree.labels[word - 1]}, but a head has at most one of {self.labels}"
                 )
-                yield Violation(word, problem, tuple(ArcPattern(each, head, self.labels) for each in (first, word)))
+                yield Violation(
+                    word, problem, tuple(ArcPattern(dependent, head, self.labels) for dependent in (first, word))
+                )
 
 
 @dataclass(frozen=True)
@@ -279,11 +282,8 @@ class RuleTally:
     def add(self, other: "RuleTally") -> None:
         """Add the counts of another tally."""
         with self._lock:
-            self.sentences += other.sentences
-            self.broken += other.broken
-            self.mended += other.mended
-            self.drawn += other.drawn
-            self.accepted += other.accepted
+            sums = map(operator.add, self._counts(), other._counts())
+            self.sentences, self.broken, self.mended, self.drawn, self.accepted = sums
 
 
 @dataclass(frozen=True)

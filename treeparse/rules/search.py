@@ -62,7 +62,7 @@ def satisfying_trees(
         opened: how many trees of a sentence to open at most.
     """
     spaces = _Spaces(p, words[0].names) if words else None
-    searches = [_Search(item, each, count, opened) for item, each in zip(items, words, strict=True)]
+    searches = [_Search(item, named, count, opened) for item, named in zip(items, words, strict=True)]
     while spaces is not None and (waiting := [search for search in searches if search.new]):
         requests = [(search, lacking) for search in waiting for lacking in search.new]
         best = spaces.best_trees([(search.item, lacking) for search, lacking in requests])

@@ -22,7 +22,7 @@ from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser, TreeRequest
 from treeparse.sentence import Sentence
 from treeparse.serve.process_request import Limits, ProcessRequest, RequestError, read_request
-from treeparse.version import installed_version
+from treeparse.shipped import installed_version
 
 SOURCE = "data"  # the name of the parameter, for messages
 SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # upper bounds of the histogram's buckets

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from treeparse.lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from treeparse.training.loop.parser_module import Training
+    from treeparse.training.parser_module import Training
+    from treeparse.training.reading import load_config
     from treeparse.training.run import prepare, train
-    from treeparse.training.settings.reading import load_config
-    from treeparse.training.settings.train_config import TrainConfig
+    from treeparse.training.train_config import TrainConfig
 
 __all__ = [
     "TrainConfig",
@@ -28,9 +28,9 @@ __all__ = [
 
 
 _MODULES = {
-    "treeparse.training.loop.parser_module": "Training",
+    "treeparse.training.parser_module": "Training",
     "treeparse.training.run": "prepare train",
-    "treeparse.training.settings.train_config": "TrainConfig",
-    "treeparse.training.settings.reading": "load_config",
+    "treeparse.training.train_config": "TrainConfig",
+    "treeparse.training.reading": "load_config",
 }
 __getattr__, __dir__ = names_on_demand(__name__, _MODULES)

@@ -30,19 +30,12 @@ from treeparse.kernels.linear.updates import (
 )
 from treeparse.metrics import AttachmentScores
 from treeparse.model import Parser
-from treeparse.model.scorers.linear import LinearScorer, nodes_of
+from treeparse.model.linear_scorer import LinearScorer, nodes_of
 from treeparse.names import Algorithm
 from treeparse.progress import Bar, Console
 from treeparse.sentence import Sentence
-from treeparse.training.settings.resolve import batches_per_step
-from treeparse.training.settings.train_config import (
-    DEFAULT_OBJECTIVE,
-    LinearLearningConfig,
-    ResolvedConfig,
-    TrainConfig,
-)
-from treeparse.training.settings.trainer import on_one_device
-from treeparse.training.state.run_directory import (
+from treeparse.training.resolve import batches_per_step
+from treeparse.training.run_directory import (
     EpochRecord,
     RunDirectory,
     RunState,
@@ -52,6 +45,13 @@ from treeparse.training.state.run_directory import (
     save_checkpoint,
     write_csv,
 )
+from treeparse.training.train_config import (
+    DEFAULT_OBJECTIVE,
+    LinearLearningConfig,
+    ResolvedConfig,
+    TrainConfig,
+)
+from treeparse.training.trainer import on_one_device
 from treeparse.trees import TreeCRF
 from treeparse.trees.parts import PartKind
 
@@ -114,9 +114,9 @@ def _names(kinds: Sequence[PartKind]) -> list[str]:
 def vector_scores(parts: Sequence[WeightedParts], scores: Sequence[Tensor], count: int) -> np.ndarray:
     """Return the inner products ``(count,)`` of vectors and weights, from the scores ``(B, ...)`` of parts."""
     total = np.zeros(count)
-    for each, values in zip(parts, scores, strict=True):
-        own = values.flatten(1).numpy()[each.items, each.cells] * each.coefficients
-        total += np.bincount(each.vectors, own, count)
+    for part, values in zip(parts, scores, strict=True):
+        own = values.flatten(1).numpy()[part.items, part.cells] * part.coefficients
+        total += np.bincount(part.vectors, own, count)
     return total
 
 
@@ -128,7 +128,6 @@ class Scored:
     scores: list[Tensor]  # (B, ...) of arcs and other parts, float32
     known: Tensor  # (B, n+1) the known heads; -1 for others
     gold: Tensor  # (B, n+1) the same where all are known, otherwise the best tree that agrees with them
-    lengths: Tensor  # (B,)
 
 
 def _agreeing(trees: TreeCRF, heads: Tensor, batch: Batch) -> TreeCRF | None:
@@ -162,7 +161,7 @@ class LinearLearner:
         parts, labels = scorer.weights()
         self.weights: dict[str, Tensor] = {"parts": parts, "labels": labels}
         self.sums: dict[str, Tensor] = {
-            name: torch.zeros(each.shape, dtype=torch.float64) for name, each in self.weights.items()
+            name: torch.zeros(weights.shape, dtype=torch.float64) for name, weights in self.weights.items()
         }
         self._scratch = np.zeros(len(parts), np.float32)
 
@@ -178,18 +177,22 @@ class LinearLearner:
 
     def averages(self) -> dict[str, Tensor]:
         """Return the averages of the weights over all steps."""
-        return {name: (each - self.sums[name] / self.step).float() for name, each in self.weights.items()}
+        return {name: (weights - self.sums[name] / self.step).float() for name, weights in self.weights.items()}
 
-    def start_epoch(self, epoch: int) -> None:
-        """Set the rate of an epoch, counted from 1."""
-        self.rate: float = self.config.rate / epoch**0.5
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` reads."""
+        return {"step": self.step, "weights": self.weights, "sums": self.sums}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from the steps, weights and sums of a checkpoint."""
+        self.step, self.weights, self.sums = state["step"], state["weights"], state["sums"]
 
     def _scored(self, batch: Batch) -> Scored:
         scores = self.scorer.scores(batch, WeightTable(self.weights["parts"].numpy()))
         trees = self._trees(scores, batch.lengths)
         heads = batch.heads if batch.heads is not None else torch.full(scores[0].shape[:2], -1)
         known = _agreeing(trees, heads, batch)
-        return Scored(trees, scores, heads, heads if known is None else known.mode, batch.lengths)
+        return Scored(trees, scores, heads, heads if known is None else known.mode)
 
     def _trees(self, scores: list[Tensor], lengths: Tensor) -> TreeCRF:
         return self.parser.trees(scores, lengths, validate_args=False)
@@ -202,13 +205,13 @@ class LinearLearner:
         if is_mira:
             cost = (known.unsqueeze(-2) >= 0).float().expand_as(scored.scores[0]).clone()
             cost.scatter_(-2, known.clamp_min(0).unsqueeze(-2), 0.0)
-            trees = self._trees([scored.scores[0] + cost, *scored.scores[1:]], scored.lengths)
+            trees = self._trees([scored.scores[0] + cost, *scored.scores[1:]], batch.lengths)
         heads = trees.mode.unsqueeze(1) if k == 1 else trees.topk(k).heads.transpose(0, 1)
         heads = torch.where((heads[..., 1:2] < 0) & (k > 1), gold.unsqueeze(1), heads)  # past the number of trees
         wrong = ((known.unsqueeze(1) != heads) & (known.unsqueeze(1) >= 0)).sum(-1).double().numpy()
-        parts = differences(gold, heads, scored.lengths, self.kinds, self.scorer.arrays)
+        parts = differences(gold, heads, batch.lengths, self.kinds, self.scorer.arrays)
         count = wrong.size
-        vectors = feature_vectors(nodes_of(batch), scored.lengths.numpy(), parts, count, self._weights)
+        vectors = feature_vectors(nodes_of(batch), batch.lengths.numpy(), parts, count, self._weights)
         if is_mira:
             lacking = wrong - vector_scores(parts, scored.scores, count).reshape(wrong.shape)
             products = inner_products(vectors, k, self._scratch)
@@ -223,8 +226,8 @@ class LinearLearner:
         """Learn by a step up the gradient of the log probability of the gold trees, as far as they are known."""
         with torch.enable_grad():
             leaves = [score.clone().requires_grad_() for score in scored.scores]
-            trees = self._trees(leaves, scored.lengths)
-            known, scores = _agreeing(trees, scored.known, batch), self._score(scored, leaves)
+            trees = self._trees(leaves, batch.lengths)
+            known, scores = _agreeing(trees, scored.known, batch), self._score(scored.gold, batch.lengths, leaves)
             if known is not None:
                 is_partial = ((scored.known < 0) & batch.word_mask()).any(-1)
                 scores = torch.where(is_partial, known.log_partition, scores)
@@ -232,17 +235,17 @@ class LinearLearner:
             loss = torch.where(losses.isfinite(), losses, 0.0).sum()  # known arcs that cross are in no tree
             slopes = torch.autograd.grad(-loss, leaves)
         parts = gradients(slopes, self.kinds, self.scorer.arrays, LEAST_GRADIENT)
-        vectors = feature_vectors(nodes_of(batch), scored.lengths.numpy(), parts, len(batch), self._weights)
+        vectors = feature_vectors(nodes_of(batch), batch.lengths.numpy(), parts, len(batch), self._weights)
         rates = np.full(len(batch), self.rate)
         add_vectors(vectors, rates, self.step, self._weights, self.sums["parts"].numpy())
         return float(loss)
 
-    def _score(self, scored: Scored, scores: list[Tensor]) -> Tensor:
+    def _score(self, gold: Tensor, lengths: Tensor, scores: list[Tensor]) -> Tensor:
         """Return the scores ``(B,)`` of the gold trees, also of those whose arcs cross where no tree's do."""
-        total = torch.zeros(len(scored.gold), dtype=torch.float64)
-        for cells, own in zip(tree_cells(scored.gold, scored.lengths, self.kinds), scores, strict=True):
+        total = torch.zeros(len(gold), dtype=torch.float64)
+        for cells, parts in zip(tree_cells(gold, lengths, self.kinds), scores, strict=True):
             index = torch.from_numpy(cells)
-            values = own.flatten(1).gather(1, index.clamp_min(0)).double()
+            values = parts.flatten(1).gather(1, index.clamp_min(0)).double()
             total = total + torch.where(index >= 0, values, 0.0).sum(-1)
         return total
 
@@ -306,36 +309,27 @@ def check_linear(config: TrainConfig) -> None:
 
 
 def fit_linear(
-    training: LinearTraining, run: RunDirectory, state: RunState | None, console: Console
+    training: LinearTraining, run: RunDirectory, history: list[EpochRecord], console: Console
 ) -> list[EpochRecord]:
-    """Train the remaining epochs and return the history of all."""
+    """Train the epochs after a history and return the history of all."""
     settings, learner = training.config.learning, LinearLearner(training.parser, training.config.learning)
-    history = [] if state is None else list(state.history)
-    write_csv(run.metrics, history)
-    if state is not None:
-        _restore(learner, load_checkpoint(run.state))
-    if is_finished(history, epochs=settings.epochs, patience=settings.patience):
-        console.say(f"the run in {run.path} is finished; nothing is left to train")
-        return history
-    done = history[-1].epoch if history else 0
-    if state is not None:
-        console.say(f"resuming after epoch {done}")
+    if history:
+        learner.restore(load_checkpoint(run.state))
     evaluated = Parser(training.parser.config, training.parser.indexer).eval()
     with console.during("indexing the sentences"):
         batches = _batches(training)
     words = sum(map(len, training.train))
     console.say(f"{len(training.train):,} sentences, {words:,} words: up to {settings.epochs:,} epochs")
-    for epoch in range(done + 1, settings.epochs + 1):
-        record = _epoch(training, learner, batches, evaluated, epoch, console)
+    while not is_finished(history, epochs=settings.epochs, patience=settings.patience):
+        record = _epoch(training, learner, batches, evaluated, len(history) + 1, console)
         history.append(record)
         is_best = best_record(history) is record
         if is_best:
             run.write_best(record, evaluated.state_dict())
-        save_checkpoint(run.state, _checkpoint(training, learner, history))
+        state = RunState(training.identity, history, torch.get_num_threads()).to_plain()
+        save_checkpoint(run.state, state | learner.state())
         write_csv(run.metrics, history)
         console.say(f"{record}{'   best so far' if is_best and record.dev_las is not None else ''}")
-        if is_finished(history, epochs=settings.epochs, patience=settings.patience):
-            break
     return history
 
 
@@ -350,7 +344,7 @@ def _epoch(
     """Make the steps of an epoch, counted from 1, and measure the averaged weights on the dev set."""
     started, loss, order = time.perf_counter(), 0.0, [*range(len(batches))]
     random.Random(f"{training.config.seed}/{epoch}").shuffle(order)
-    learner.start_epoch(epoch)
+    learner.rate = learner.config.rate / epoch**0.5
     with Bar(len(order), stream=sys.stdout, hidden=not console.shows_bars, desc=f"epoch {epoch}", unit="step") as bar:
         for index in order:
             loss += learner.learn(batches[index])
@@ -380,15 +374,3 @@ def _batches(training: LinearTraining) -> list[Batch]:
     order.sort(key=lambda index: len(training.train[index]))
     chunks = (order[start : start + size] for start in range(0, len(order), size))
     return [training.parser.indexer.collate([training.train[index] for index in chunk], chunk) for chunk in chunks]
-
-
-def _checkpoint(training: LinearTraining, learner: LinearLearner, history: Sequence[EpochRecord]) -> dict[str, Any]:
-    state = RunState(training.identity, history, torch.get_num_threads())
-    return state.to_plain() | {"step": learner.step, "weights": learner.weights, "sums": learner.sums}
-
-
-def _restore(learner: LinearLearner, checkpoint: Mapping[str, Any]) -> None:
-    """Set the weights and sums of a checkpoint."""
-    learner.weights = {name: checkpoint["weights"][name] for name in learner.weights}
-    learner.sums = {name: checkpoint["sums"][name] for name in learner.sums}
-    learner.step = checkpoint["step"]

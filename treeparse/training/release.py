@@ -1,14 +1,17 @@
 """The model of a run as a folder of its own: the parser of the best epoch so far, and its card.
 
-The card says in Markdown, which the hub reads, what the model is, its scores and its training.
+The card says in Markdown, which the hub reads, what the model is, its scores and its training. A run notes the
+provenance of its model when it begins.
 """
 
 import json
+import platform
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 import yaml
@@ -19,11 +22,118 @@ from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
-from treeparse.model.folder import CARD, check_model_folder
-from treeparse.training.state.provenance import Provenance, licence_tag
-from treeparse.training.state.run_directory import EpochRecord, RunDirectory, best_record, clock
+from treeparse.model.folder import CARD, check_model_folder, file_header, without_header
+from treeparse.model.settings import read_settings
+from treeparse.sentence import Sentence
+from treeparse.shipped import installed_version
+from treeparse.training.run_directory import EpochRecord, RunDirectory, best_record, clock
 
 UD_FILE = re.compile(r"([a-z]{2,3})_\w+-ud-\w+\.conllu")  # named by its language
+CPUINFO = Path("/proc/cpuinfo")
+# Names of licences in treebanks, to be written as on the Hugging Face hub.
+CREATIVE_COMMONS = re.compile(r"CC[ -](BY(?:-NC)?(?:-SA|-ND)?)[ -](\d\.\d)", re.IGNORECASE)
+LICENCE_LINE = re.compile(r"^License:\s*(.+?)\s*$", re.MULTILINE)  # of the README of a UD treebank
+SHORTEST, LONGEST = 4, 8  # words of the card's example
+EVERYDAY = 10  # sentences, at least, that have each of its words
+RELEASE = re.compile(r"ud-treebanks-v(\d+\.\d+)")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The data and the machine that a model was trained with.
+
+    Attributes:
+        files: the names of the training files.
+        sentences: number of training sentences.
+        words: number of their words.
+        trees: number of training sentences of which some head is known.
+        licences: licences of the treebanks that their folders name.
+        releases: releases of Universal Dependencies that the names of folders name.
+        device: name of the processor or the GPU.
+        threads: number of CPU threads.
+        versions: versions of treeparse, torch and Python.
+        example: words of a training sentence that the card shows; empty for none.
+    """
+
+    files: tuple[str, ...]
+    sentences: int
+    words: int
+    trees: int
+    licences: tuple[str, ...]
+    releases: tuple[str, ...]
+    device: str
+    threads: int
+    versions: Mapping[str, str]
+    example: tuple[str, ...]
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], sentences: Sequence[Sentence], device: torch.device) -> Self:
+        """Return the provenance of a model that is now trained on these sentences of these files on a device."""
+        return cls(
+            files=tuple(path.name for path in paths),
+            sentences=len(sentences),
+            words=sum(map(len, sentences)),
+            trees=sum(any(head >= 0 for head in sentence.heads or ()) for sentence in sentences),
+            licences=tuple(dict.fromkeys(filter(None, (_licence(path.parent) for path in paths)))),
+            releases=tuple(dict.fromkeys(match[1] for match in map(RELEASE.search, map(str, paths)) if match)),
+            device=device_name(device),
+            threads=torch.get_num_threads(),
+            versions={
+                "treeparse": installed_version(),
+                "torch": torch.__version__,
+                "Python": platform.python_version(),
+            },
+            example=everyday_sentence(sentences),
+        )
+
+    @classmethod
+    def read(cls, run: RunDirectory) -> Self | None:
+        """Read the provenance of a run's model; None if its file is missing."""
+        if not run.provenance.exists():
+            return None
+        values = json.loads(run.provenance.read_bytes())
+        return read_settings(cls, without_header(values, str(run.provenance)), str(run.provenance))
+
+    def write(self, run: RunDirectory) -> None:
+        """Save the provenance of a run's model."""
+        atomic_write(run.provenance, json.dumps({**file_header(), **asdict(self)}, ensure_ascii=False, indent=2) + "\n")
+
+
+def everyday_sentence(sentences: Sequence[Sentence]) -> tuple[str, ...]:
+    """Return the words of a short training sentence for the card; empty if there is none.
+
+    Each of its words occurs in at least `EVERYDAY` sentences, so that it reveals no single text. Of several sentences,
+    the function takes the one whose rarest word occurs in the most sentences.
+    """
+    counts = Counter(word for sentence in sentences for word in {*sentence.forms})
+    short = (s.forms for s in sentences if SHORTEST <= len({*s.forms}) <= len(s) <= LONGEST)
+    best = max(short, key=lambda forms: min(counts[word] for word in forms), default=())
+    return best if min((counts[word] for word in best), default=0) >= EVERYDAY else ()
+
+
+def device_name(device: torch.device) -> str:
+    """Return the system's name for the processor or the GPU."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    lines = CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines() if CPUINFO.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def licence_tag(licence: str) -> str | None:
+    """Return the hub's tag of a Creative Commons licence, such as cc-by-sa-4.0; None for others."""
+    match = CREATIVE_COMMONS.search(licence)
+    return f"cc-{match[1]}-{match[2]}".lower() if match else None
+
+
+def _licence(folder: Path) -> str | None:
+    """Return the licence that the README of a treebank names."""
+    readme = folder / "README.md"
+    try:
+        match = LICENCE_LINE.search(readme.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return match[1] if match else None
 
 
 @dataclass(frozen=True)
@@ -103,7 +213,7 @@ def write_card(
     Raises:
         TreeparseError: one of the run's files is damaged.
     """
-    provenance = run.read_provenance()
+    provenance = Provenance.read(run)
     parts = [
         _metadata(provenance),
         f"# {title or run.path.resolve().name}",

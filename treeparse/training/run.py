@@ -9,8 +9,6 @@ import torch
 from treeparse.data.batches.mixing import EpochSampler, TrainingMix
 from treeparse.data.batches.steps import steps_of
 from treeparse.data.batches.treebank_module import TreebankModule
-from treeparse.data.features.indexer import Indexer
-from treeparse.data.features.words import Features
 from treeparse.data.files import expand_paths
 from treeparse.data.text.rawtext import multiword_tokens
 from treeparse.errors import TreeparseError
@@ -18,25 +16,15 @@ from treeparse.model import Parser
 from treeparse.objectives import Objective
 from treeparse.progress import Console
 from treeparse.sentence import Sentence
-from treeparse.training.data.frozen_layers import cached_indexer
-from treeparse.training.data.treebanks import (
-    check_objective,
-    dev_sentences,
-    files_remark,
-    listed,
-    load_training_mix,
-    load_treebanks,
-    say_crossing_arcs,
-    say_many_labels,
-)
+from treeparse.training.fit import fit, repeatable, without_notices
+from treeparse.training.frozen_layers import cached_indexer
+from treeparse.training.identity import check_identity, run_identity
+from treeparse.training.initial_parser import initial_parser
 from treeparse.training.linear_model import LinearTraining, check_linear, fit_linear
-from treeparse.training.loop.fit import fit, repeatable
-from treeparse.training.loop.initial_parser import initial_parser
-from treeparse.training.loop.parser_module import ParserModule, Training
-from treeparse.training.loop.table import without_notices
-from treeparse.training.release import export_model
-from treeparse.training.settings.reading import build_objective
-from treeparse.training.settings.resolve import (
+from treeparse.training.parser_module import ParserModule, Training
+from treeparse.training.reading import build_objective
+from treeparse.training.release import Provenance, export_model
+from treeparse.training.resolve import (
     batches_per_step,
     resolution_remarks,
     resolve_data,
@@ -44,11 +32,26 @@ from treeparse.training.settings.resolve import (
     with_trainers_epochs,
     workload,
 )
-from treeparse.training.settings.train_config import ResolvedConfig, ResolvedData, TrainConfig
-from treeparse.training.settings.trainer import Processes, join, training_device
-from treeparse.training.state.identity import check_identity, run_identity
-from treeparse.training.state.provenance import Provenance
-from treeparse.training.state.run_directory import EpochRecord, RunDirectory, RunState, best_record, clock
+from treeparse.training.run_directory import (
+    EpochRecord,
+    RunDirectory,
+    RunState,
+    best_record,
+    clock,
+    is_finished,
+    write_csv,
+)
+from treeparse.training.train_config import TrainConfig
+from treeparse.training.trainer import Processes, join, training_device
+from treeparse.training.treebanks import (
+    check_objective,
+    dev_sentences,
+    files_remark,
+    listed,
+    load_training_mix,
+    load_treebanks,
+    say_doubts,
+)
 
 AHEAD = 2
 
@@ -75,14 +78,37 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
                 f"{run.path} already holds a run: resume it with --resume {run.path}, or name another --output."
             )
         training, state = processes.after_first(lambda: _begun(config, run, processes, console, resume=resume))
-        if isinstance(training, LinearTraining):
-            history = fit_linear(training, run, state, console)
-        else:
-            history = fit(training, run, state, console)
+        history = _train(training, run, state, processes, console)
         if history:
             processes.in_first(lambda: export_model(run))
     _say_result(run, history, console)
     return run.model
+
+
+def _train(
+    training: Training | LinearTraining,
+    run: RunDirectory,
+    state: RunState | None,
+    processes: Processes,
+    console: Console,
+) -> Sequence[EpochRecord]:
+    """Train the remaining epochs and return the history of all."""
+    history = [] if state is None else [*state.history]
+    if processes.is_first:
+        write_csv(run.metrics, history)
+    limits = training.config.learning if isinstance(training, LinearTraining) else training.config.optimization
+    if is_finished(history, epochs=limits.epochs, patience=limits.patience):
+        console.say(f"the run in {run.path} is finished; nothing is left to train")
+        return history
+    if state is not None:
+        console.say(f"resuming after epoch {history[-1].epoch}")
+        threads = "threads", state.threads, torch.get_num_threads()
+        for what, before, now in (threads, ("processes", state.processes, processes.count)):
+            if before != now:
+                console.say(f"the run had {before} {what}: another number may change the last bits")
+    if isinstance(training, LinearTraining):
+        return fit_linear(training, run, history, console)
+    return fit(training, run, history, console)
 
 
 def prepare(config: TrainConfig, *, quiet: bool = False) -> Training:
@@ -112,9 +138,9 @@ def _begun(
     if processes.is_first:
         run.begin(training.config.to_yaml(), replace=resume)
         run.write_parser(training.parser)
-        files = expand_paths(listed(config.data.train))
-        device = "cpu" if config.is_linear else str(training_device(config.trainer))
-        run.write_provenance(Provenance.of(files, training.train, device))
+        if not run.provenance.exists():
+            device = torch.device("cpu") if config.is_linear else training_device(config.trainer)
+            Provenance.of(expand_paths(listed(config.data.train)), training.train, device).write(run)
     return training, state
 
 
@@ -129,17 +155,15 @@ def _prepare(
     with console.during("reading the treebanks"):
         treebanks = load_treebanks(config, console.say)
     train = treebanks.train_words
-    objective = _checked_objective(config, train)
-    if objective is not None:
-        say_crossing_arcs(config.model.trees, train, console.say)
-        say_many_labels(train, console.say)
+    objective = _checked_objective(config, train, console)
     dev = dev_sentences(config, treebanks, train, console.say)
     mix = load_training_mix(config, treebanks, console.say)
 
     parser = _build_parser(config, train, mix, console, is_new=state is None)
-    words = [*map(len, train)]
+    words, length = [*map(len, train)], parser.indexer.features.length
     data = resolve_data(config, words, earlier)
-    sampler = _build_sampler(data, config.seed, parser.indexer.features, train, mix)
+    bounds = {"max_words": data.batch_words, "max_squared": data.batch_squared}
+    sampler = EpochSampler([*map(length, train)], **bounds, seed=config.seed, mix=mix, length=length)
     steps = steps_of(len(sampler), batches_per_step(config.trainer, processes.count))
     resolved = resolve_settings(config, data, steps, earlier)
     console.remark(files_remark(data, treebanks))
@@ -154,22 +178,31 @@ def _prepare(
     if objective is None:
         return LinearTraining(resolved, parser, train, dev, identity)
     indexer = cached_indexer(resolved, parser, [*train, *dev], console)
-
     name_of = partial(treebanks.name_of, text=mix.unlabelled)
     module = ParserModule(parser, objective, resolved.optimization, name_of=name_of)
-    work = workload(resolved, sampler, words, dev_words=sum(map(len, dev)), processes=processes.count)
-    batches = _build_batches(module, resolved, sampler, indexer, train, dev)
+    work = workload(resolved, sampler, words, dev_words=sum(map(len, dev)))
+    batches = TreebankModule(
+        train,
+        dev,
+        indexer.collate,
+        partial(parser.words_of_terms, objective=objective),
+        sampler,
+        workers=data.workers,
+        start_method=data.start_method,
+        check=parser.indexer.features.check,
+        ahead=batches_ahead(training_device(config.trainer)),
+    )
     return Training(resolved, work, module, batches, identity, processes)
 
 
-def _checked_objective(config: TrainConfig, train: Sequence[Sentence]) -> Objective | None:
+def _checked_objective(config: TrainConfig, train: Sequence[Sentence], console: Console) -> Objective | None:
     """Build the objective, None for a linear model; raise if it or the model cannot learn from the sentences."""
     if config.is_linear:
         check_linear(config)
         return None
-    objective = build_objective(config.objective)
-    unlabelled = config.data.unlabelled is not None
-    check_objective(objective, train, trees=config.model.trees, unlabelled=unlabelled)
+    objective, trees = build_objective(config.objective), config.model.trees
+    check_objective(objective, train, trees=trees, unlabelled=config.data.unlabelled is not None)
+    say_doubts(trees, train, console.say)
     return objective
 
 
@@ -186,34 +219,6 @@ def _build_parser(
     if remark is not None and is_new:
         console.say(remark)
     return parser
-
-
-def _build_sampler(
-    data: ResolvedData, seed: int, features: Features, train: Sequence[Sentence], mix: TrainingMix
-) -> EpochSampler:
-    bounds = {"max_words": data.batch_words, "max_squared": data.batch_squared}
-    return EpochSampler([*map(features.length, train)], **bounds, seed=seed, mix=mix, length=features.length)
-
-
-def _build_batches(
-    module: ParserModule,
-    config: ResolvedConfig,
-    sampler: EpochSampler,
-    indexer: Indexer,
-    train: Sequence[Sentence],
-    dev: Sequence[Sentence],
-) -> TreebankModule:
-    return TreebankModule(
-        train,
-        dev,
-        indexer.collate,
-        partial(module.parser.words_of_terms, objective=module.objective),
-        sampler,
-        workers=config.data.workers,
-        start_method=config.data.start_method,
-        check=module.parser.indexer.features.check,
-        ahead=batches_ahead(training_device(config.trainer)),
-    )
 
 
 def batches_ahead(device: torch.device) -> int:

@@ -19,24 +19,21 @@ from treeparse.json_files import from_json
 from treeparse.model import Parser
 from treeparse.model.folder import file_digest
 from treeparse.progress import Console
-from treeparse.training.data.treebanks import listed
-from treeparse.training.loop.table import without_notices
+from treeparse.training.fit import without_notices
+from treeparse.training.identity import FREE_SETTINGS, flattened
+from treeparse.training.reading import build_objective
 from treeparse.training.release import export_model
 from treeparse.training.run import train
-from treeparse.training.settings.reading import build_objective
-from treeparse.training.settings.train_config import DataConfig, OptimizationConfig, TrainConfig
-from treeparse.training.settings.trainer import BINDING, Processes, join, training_device
-from treeparse.training.state.identity import FREE_SETTINGS, flattened
-from treeparse.training.state.run_directory import RunDirectory, begin_runs, best_record
+from treeparse.training.run_directory import RunDirectory, begin_runs, best_record
+from treeparse.training.train_config import DataConfig, OptimizationConfig, TrainConfig
+from treeparse.training.trainer import BINDING, Processes, join, training_device
+from treeparse.training.treebanks import listed
 
 SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"
 STEPS = 1600  # of a round with text, if the config sets neither steps nor epochs
 CHUNK = 2000  # sentences parsed at once
 # Settings that may differ when the same command resumes. Digests of the data files are compared, not their names.
-FREE = {
-    "output",
-    *(f"data.{name}" for name in FREE_SETTINGS["data"]),
-}
+FREE = {"output", *(f"data.{name}" for name in FREE_SETTINGS["data"])}
 
 
 @dataclass(frozen=True)
@@ -202,7 +199,7 @@ class _SelfTraining:
         rest, surest = self.text.once(), -math.inf
         with self.console.bar(self.sentences, " sentences") as bar:
             while chunk := list(islice(rest, CHUNK)):
-                words = [each.words for each in chunk]
+                words = [sentence.words for sentence in chunk]
                 parses = parser.parse(words, progress=lambda indices: bar.update(len(indices)))
                 for sentence, parse in zip(chunk, parses, strict=True):
                     log_prob = parse.log_prob / len(sentence.words)

@@ -9,7 +9,7 @@ from torch import Size, Tensor
 from treeparse.batch import is_plain, readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property, graph_property
-from treeparse.pictures.notebook import distribution_in_notebook
+from treeparse.pictures import distribution_in_notebook
 from treeparse.trees import operators
 from treeparse.trees.checks import (
     BROADCASTING,

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.model import Parser
+from treeparse.model.biaffine_scorer import BiaffineLabels
 from treeparse.model.inference.lists import TreeLists
-from treeparse.model.scorers.biaffine_scorer import BiaffineLabels
-from treeparse.model.scorers.scorer import ScorerOutput, encoder_of
+from treeparse.model.scorer import ScorerOutput, encoder_of
 from treeparse.nn.biaffine import LabelVectors
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence

@@ -15,7 +15,7 @@ from treeparse.model import Parser
 from treeparse.model.folder import CARD, RUN_MODEL
 from treeparse.progress import parsing_bar
 from treeparse.training.release import write_card
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.run_directory import RunDirectory
 
 EPILOG = """examples:
   treeparse card runs/english en-test.conllu

@@ -7,7 +7,7 @@ from treeparse import terminal
 from treeparse.cli.common import add_import_argument, check_modules, import_modules
 from treeparse.data.outputs import check_folder, check_output_folder
 from treeparse.training.release import export_model
-from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.run_directory import RunDirectory
 
 EPILOG = """examples:
   treeparse export runs/english                  writes runs/english/model

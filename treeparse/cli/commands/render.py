@@ -19,8 +19,8 @@ from treeparse.data.parses import Parse
 from treeparse.data.text.tokenised import read_text
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
-from treeparse.pictures.matrix import draw_marginals
 from treeparse.pictures.page import Figure, Section, legend, page
+from treeparse.pictures.plots import draw_marginals
 from treeparse.pictures.svg import document, stacked
 from treeparse.progress import Console, parsing_bar
 from treeparse.sentence import Sentence, tree_problem

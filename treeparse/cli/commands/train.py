@@ -10,8 +10,8 @@ from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.training import how_to_resume, read_config, stoppable
 from treeparse.errors import TreeparseError
 from treeparse.shipped import file_or_shipped, shipped_file
+from treeparse.training.reading import describe_settings
 from treeparse.training.run import train
-from treeparse.training.settings.reading import describe_settings
 
 TAKES_OVERRIDES = True
 EPILOG = """Every key of the config can also be a dotted option, which overrides the file.

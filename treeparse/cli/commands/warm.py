@@ -26,7 +26,7 @@ from treeparse.nn.packed import FloatProducts, Packing, through_packed_layers
 from treeparse.progress import Bar
 from treeparse.sentence import Sentence
 from treeparse.training.linear_model import LinearLearner
-from treeparse.training.settings.train_config import LinearLearningConfig
+from treeparse.training.train_config import LinearLearningConfig
 
 EPILOG = """examples:
   treeparse warm --quiet

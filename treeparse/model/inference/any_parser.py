@@ -29,17 +29,19 @@ class AnyParser(Model):
 
     def known_words(self) -> Vocabulary | None:
         """The words of the training data, in lower case, with their counts, of the first model that stores them."""
-        lists = (each.indexer.features.known_words() for each in self.networks)
+        lists = (network.indexer.features.known_words() for network in self.networks)
         return next((words for words in lists if words is not None), None)
 
     def multiword_tokens(self) -> Mapping[str, str]:
         """The multiword tokens of the training data, in lower case, with their words, of the first model with some."""
-        return next((each.indexer.multiword_tokens for each in self.networks if each.indexer.multiword_tokens), {})
+        return next(
+            (network.indexer.multiword_tokens for network in self.networks if network.indexer.multiword_tokens), {}
+        )
 
     def check(self, sentence: Sentence) -> None:
         """Raise if the sentence lacks tags that a model reads."""
-        for each in self.networks:
-            each.indexer.features.check(sentence)
+        for network in self.networks:
+            network.indexer.features.check(sentence)
 
     def check_tags(self) -> None:
         """Raise if the model predicts no tags."""

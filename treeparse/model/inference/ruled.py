@@ -118,14 +118,14 @@ def accepted_lists(drawing: IndependentDraws | DistinctDraws, count: int, batch:
     """
     items = [_Acceptance() for _ in batch.words]
     search = batch.search
-    while left := [item for item, each in enumerate(items) if not each.done]:
+    while left := [item for item, acceptance in enumerate(items) if not acceptance.done]:
         for item, rows in zip(left, drawing.next_round(left), strict=True):
             items[item].take(rows, count, search.opened, functools.partial(batch.is_fine, item))
-    for each in items:
-        drawn, accepted, broken = len(each.accepted) + each.rejected, len(each.accepted), each.rejected > 0
-        mended = broken and accepted > 0 and each.rejected < search.opened
-        search.tally.add(RuleTally(1, int(broken), int(mended), drawn, accepted))
-    return [each.accepted or each.first for each in items]
+    for acceptance in items:
+        accepted, rejected = len(acceptance.accepted), acceptance.rejected
+        mended = accepted > 0 and 0 < rejected < search.opened
+        search.tally.add(RuleTally(1, int(rejected > 0), int(mended), accepted + rejected, accepted))
+    return [acceptance.accepted or acceptance.first for acceptance in items]
 
 
 @dataclass

@@ -1,29 +1,39 @@
-"""Callbacks that announce a run, and record its epochs in its checkpoints, in metrics.csv and as lines of text."""
+"""The epochs of a run in Lightning's Trainer: announced, recorded, and with state and logs that survive a kill."""
 
 import logging
+import signal
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.loggers import TensorBoardLogger
+from pytorch_lightning.plugins.io import TorchCheckpointIO
+from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.progress import Console
-from treeparse.training.loop.parser_module import TERM, ParserModule, Training
-from treeparse.training.settings.resolve import Workload
-from treeparse.training.state.run_directory import (
+from treeparse.training.parser_module import TERM, ParserModule, Training, rate_share
+from treeparse.training.resolve import Workload
+from treeparse.training.run_directory import (
     EpochRecord,
     RunDirectory,
     RunState,
     best_record,
     is_finished,
+    save_checkpoint,
     write_csv,
 )
+from treeparse.training.trainer import new_trainer
 
+TERMINATED = 128 + signal.SIGTERM
 PARSING_SPEED = 2.5  # words a second of parsing, as a multiple of training's
 FIRST, LAST = 3, 13  # steps that are timed for the announcement: the first steps compile kernels
 
@@ -71,15 +81,7 @@ class EpochTable(pl.Callback):
     """
 
     def __init__(self, training: Training, run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:
-        self.training, self.run, self.history, self.console = training, run, list(history), console
-        if training.processes.is_first:
-            write_csv(run.metrics, self.history)
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether all epochs are done, or the patience is at its end."""
-        patience = self.training.config.optimization.patience
-        return is_finished(self.history, epochs=self.training.work.epochs, patience=patience)
+        self.training, self.run, self.history, self.console = training, run, [*history], console
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
@@ -134,22 +136,24 @@ class EpochTable(pl.Callback):
             if name == "loss" or name.startswith(TERM):
                 self.losses[name] = self.losses.get(name, 0.0) + mean * weight
         is_tried_out = bool(trainer.fast_dev_run)  # pyright: ignore[reportAttributeAccessIssue]
-        if is_tried_out or (trainer.current_epoch + 1) % self.training.config.optimization.dev_every:
+        config = self.training.config.optimization
+        if is_tried_out or (trainer.current_epoch + 1) % config.dev_every:
             return
         pl_module.check_finite()
-        record = self._record(trainer.current_epoch + 1, metrics, pl_module.last_rate)
+        rate = config.learning_rate * rate_share(config, trainer.global_step - 1)  # of the last step
+        record = self._record(trainer.current_epoch + 1, metrics, rate)
         self.history.append(record)
         is_best = best_record(self.history) is record
         if trainer.is_global_zero:
             if is_best:
                 self.run.write_best(record, pl_module.best_weights())
             write_csv(self.run.metrics, self.history)
-        epochs_left = self.training.work.epochs - record.epoch
-        left = sum(each.seconds for each in self.history) / record.epoch * epochs_left
+        epochs_left = config.epochs - record.epoch
+        left = sum(epoch.seconds for epoch in self.history) / record.epoch * epochs_left
         said = f"   about {spoken_time(left)} left" if epochs_left else ""
         said += "   best so far" if is_best and record.dev_las is not None else ""
         self.console.say(f"{record}{said}")
-        trainer.should_stop = trainer.should_stop or self.is_finished
+        trainer.should_stop |= is_finished(self.history, epochs=config.epochs, patience=config.patience)
         self._start_record()
 
     def _record(self, epoch: int, metrics: Mapping[str, float], rate: float) -> EpochRecord:
@@ -167,3 +171,81 @@ class EpochTable(pl.Callback):
             terms={name.removeprefix(TERM): value for name, value in losses.items() if name.startswith(TERM)},
             dev_tags={name: metrics[name] for name in TAG_SCORES if name in metrics},
         )
+
+
+def fit(training: Training, run: RunDirectory, history: list[EpochRecord], console: Console) -> list[EpochRecord]:
+    """Train the epochs after a history and return the history of all."""
+    table = EpochTable(training, run, history, console)
+    trainer = _trainer(training, run, table, console)
+    with _signals():
+        checkpoint = run.state if history else None
+        trainer.fit(training.module, datamodule=training.data, ckpt_path=checkpoint, weights_only=True)
+    return table.history
+
+
+def _trainer(training: Training, run: RunDirectory, table: EpochTable, console: Console) -> pl.Trainer:
+    """Return the Trainer that the settings describe, with what every run has."""
+    last = LastCheckpoint(
+        run.checkpoints,
+        run.state.stem,
+        every_n_epochs=training.config.optimization.dev_every,
+        save_on_train_epoch_end=True,
+        enable_version_counter=False,
+    )
+    display = {"enable_progress_bar": console.shows_bars, "enable_model_summary": False}
+    arguments = {"logger": None, **display, **training.trainer_options}
+    own = {"callbacks": [table, last], "plugins": [WholeFiles()]}
+    for name, objects in own.items():
+        given = arguments.get(name) or []
+        arguments[name] = [*objects, *(given if isinstance(given, list) else [given])]
+    if arguments["logger"] is None:
+        arguments["logger"] = TensorBoardLogger(run.path, name="tensorboard", version="")
+    arguments.setdefault("default_root_dir", run.path)
+    return new_trainer(**arguments)
+
+
+class LastCheckpoint(ModelCheckpoint):
+    """The checkpoint of the last epoch, in a folder that may be moved: its path is no part of it."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in super().state_dict().items() if name != "dirpath"}
+
+
+class WholeFiles(TorchCheckpointIO):
+    """Checkpoints that are whole whenever a run is killed; Lightning's own may be copied from another disk."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        save_checkpoint(Path(path), checkpoint)
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Turn the exits by which Lightning ends on signals, with code 1 or 0, into those that callers expect."""
+    main_thread = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SIGTERMException:
+        raise SystemExit(TERMINATED) from None
+    except SystemExit as error:
+        if isinstance(error.code, int) and error.code > 128:  # a handler of the caller's
+            raise
+        raise KeyboardInterrupt from error
+    finally:
+        if main_thread:
+            signal.signal(signal.SIGINT, handler)  # Lightning leaves it ignored
+
+
+@contextmanager
+def repeatable(device: torch.device) -> Iterator[None]:
+    """Use torch's deterministic algorithms on the CPU, where every operation of training has one; restore the flags."""
+    settings: Any = torch.utils.deterministic
+    flags = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
+    if device.type == "cpu":
+        torch.use_deterministic_algorithms(True)
+        settings.fill_uninitialized_memory = False  # filling costs time, and nothing reads uninitialised memory
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(flags[0])
+        settings.fill_uninitialized_memory = flags[1]

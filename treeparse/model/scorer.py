@@ -1,16 +1,18 @@
 """The interface of scorers, which map a batch to scores of the parts of trees, of labels and of tags."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from torch import Tensor, nn
+import torch
+from torch import Size, Tensor, nn
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.nn import Encoder
 from treeparse.nn.encoder_config import Learner, weights_with
 from treeparse.trees import LabelSource
+from treeparse.trees.labels.sources import with_root_rule
 
 
 class PartScores(ABC):
@@ -42,6 +44,40 @@ class ScorerOutput:
     labels: Tensor | LabelSource
     tags: Mapping[str, Tensor] = field(default_factory=dict)
     others: tuple[Tensor | PartScores, ...] = ()
+
+
+class LabelLogProbs:
+    """A base of ``treeparse.trees.LabelSource`` of log P(label | arc); arcs from the root alone have the label "root".
+
+    Args:
+        nodes: the shape ``(B, n+1, ...)`` of vectors of nodes.
+        count: number of labels.
+        root_label: index of the label of arcs from the root, -1 if no label is reserved for them.
+    """
+
+    bound: float | None = 0.0
+    resolution: float = torch.finfo(torch.float32).eps
+    dtype: torch.dtype
+    device: torch.device
+
+    def __init__(self, nodes: Sequence[int], count: int, root_label: int) -> None:
+        self.count, self.root_label = count, root_label
+        self.shape: Size = Size((*nodes[:2], nodes[1], count))
+        self.support: Hashable = ("root", root_label, count)
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return self.at(item, head, dependent).gather(-1, label.unsqueeze(-1)).squeeze(-1)
+
+    def log_sums(self, arcs: Tensor) -> Tensor:
+        """Return zeros, because the label probabilities of every arc sum to 1."""
+        return torch.zeros((), dtype=torch.float64, device=self.device).expand(arcs.shape)
+
+    def log_probs(self, scores: Tensor, from_root: Tensor) -> Tensor:
+        """Return log probabilities from scores ``(..., L)`` of arcs; ``from_root`` marks the arcs from the root."""
+        return with_root_rule(scores, from_root, self.root_label).log_softmax(-1)
 
 
 class Scorer(Learner, ABC):

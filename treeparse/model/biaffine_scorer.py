@@ -1,13 +1,13 @@
 """The biaffine scorer of arcs, labels and tags, and of parts of three words, over any encoder."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Size, Tensor, nn
+from torch import Tensor, nn
 
 from treeparse.batch import Batch
-from treeparse.model.scorers.scorer import EncoderScorer, PartScores, ScorerOutput
+from treeparse.model.scorer import EncoderScorer, LabelLogProbs, PartScores, ScorerOutput
 from treeparse.nn import ArcBiaffine, Encoder, LabelBiaffine, TagScorer
 from treeparse.nn.biaffine import LabelVectors, PairTerms, Projections, exact_product
 from treeparse.trees.labels.sources import ArcRows, with_root_rule
@@ -129,8 +129,8 @@ class TrilinearParts(PartScores):
         return self.module(*self.roles, arcs)
 
 
-class BiaffineLabels:
-    """A ``treeparse.trees.LabelSource``; arcs from the root have the label "root", and no other arcs have it.
+class BiaffineLabels(LabelLogProbs):
+    """A ``treeparse.trees.LabelSource`` of the scores of a network.
 
     The source caches results: without gradients, on the CPU, the label scores of each arc that was read; with gradients
     the terms of all arcs, after they were computed.
@@ -141,21 +141,11 @@ class BiaffineLabels:
     """
 
     vectors: LabelVectors
-    root_label: int
-    dtype: torch.dtype
-    device: torch.device
-
-    bound: float | None = 0.0
-    resolution = torch.finfo(torch.float32).eps
 
     def __init__(self, vectors: LabelVectors, root_label: int) -> None:
-        self.vectors, self.root_label = vectors, root_label
-        self.count: int = vectors.biaffine.heads.out_features
-        items, nodes, _ = vectors.heads.shape
-        self.shape: Size = Size((items, nodes, nodes, self.count))
-        self.dtype, self.device = vectors.heads.dtype, vectors.heads.device
+        super().__init__(vectors.heads.shape, vectors.biaffine.heads.out_features, root_label)
+        self.vectors, self.dtype, self.device = vectors, vectors.heads.dtype, vectors.heads.device
         self.requires_grad: bool = torch.is_grad_enabled() and vectors.biaffine.weight.requires_grad
-        self.support: Hashable = ("root", root_label, self.count)
         self._terms: PairTerms | None = None  # of all arcs, with gradients
         self._cache = ArcRows(self.shape, self._look_up, self._step)
 
@@ -163,31 +153,24 @@ class BiaffineLabels:
         with torch.set_grad_enabled(self.requires_grad and torch.is_grad_enabled()):
             values = self.vectors.scores_from(first, last)
             from_root = torch.arange(first, last, device=self.device).reshape(1, -1, 1) == 0
-            return self._log_probs(values, from_root)
+            return self.log_probs(values, from_root)
 
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         with torch.set_grad_enabled(self.requires_grad and torch.is_grad_enabled()):
-            return self._possible(self._terms_from(first, last).at(item, head - first, dependent), head == 0)
+            scores = self._terms_from(first, last).at(item, head - first, dependent)
+            return with_root_rule(scores, head == 0, self.root_label)
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         if self.requires_grad:
+            # For several trees a sentence, one product for all arcs is faster.
             many = len(item) > self.shape[0] * self.shape[1] and self.shape.numel() <= TABLE
-            if (
-                many or self._terms is not None
-            ):  # many: for several trees a sentence, one product for all arcs is faster
+            if many or self._terms is not None:
                 return self.among(0, self.shape[1], item, head, dependent).log_softmax(-1)
             return self._look_up(item, head, dependent)
         with torch.no_grad():
             if self.device.type != "cpu":  # because finding the new arcs would sync
                 return torch.cat([*map(self._look_up, *(part.split(self._step) for part in (item, head, dependent)))])
             return self._cache.at(item, head, dependent)
-
-    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        return self.at(item, head, dependent).gather(-1, label.unsqueeze(-1)).squeeze(-1)
-
-    def log_sums(self, arcs: Tensor) -> Tensor:
-        """Return zeros, because the label probabilities of every arc sum to 1."""
-        return torch.zeros((), dtype=torch.float64, device=self.device).expand(arcs.shape)
 
     def of_items(self, items: Tensor) -> "BiaffineLabels":
         vectors = replace(self.vectors, heads=self.vectors.heads[items], dependents=self.vectors.dependents[items])
@@ -203,18 +186,10 @@ class BiaffineLabels:
             self._terms = terms
         return terms
 
-    def _log_probs(self, values: Tensor, from_root: Tensor) -> Tensor:
-        """Return log probabilities from scores ``(..., L)`` of arcs; ``from_root`` marks the arcs from the root."""
-        return self._possible(values, from_root).log_softmax(-1)
-
-    def _possible(self, values: Tensor, from_root: Tensor) -> Tensor:
-        """Return the scores, with -inf where the rule on "root" forbids a label."""
-        return with_root_rule(values, from_root, self.root_label)
-
     @property
     def _step(self) -> int:
         """The number of arcs to score at once."""
         return max(1, MIXED // (self.count * self.vectors.heads.shape[-1]))
 
     def _look_up(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self._log_probs(self.vectors.scores_at(item, head, dependent), head == 0)
+        return self.log_probs(self.vectors.scores_at(item, head, dependent), head == 0)

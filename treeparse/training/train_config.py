@@ -13,7 +13,7 @@ from treeparse.model.parser_config import LinearConfig, ParserConfig
 from treeparse.model.settings import plain_settings
 from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule
 from treeparse.nn import TransformerConfig
-from treeparse.training.settings.trainer import TrainerSettings
+from treeparse.training.trainer import TrainerSettings
 
 Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
 SEEDS = 2**63
@@ -273,31 +273,22 @@ class TrainConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain data for YAML or JSON; neural models have no ``learning``."""
         settings = plain_settings(self)
-        return settings if self.is_linear else {name: each for name, each in settings.items() if name != "learning"}
+        return settings if self.is_linear else {name: value for name, value in settings.items() if name != "learning"}
 
     def to_yaml(self) -> str:
         """Return the text of a config file that `load_config` reads back."""
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
 
 
-class ResolvedSection:
-    """A base of dataclasses that refuses ``auto``."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()  # pyright: ignore[reportAttributeAccessIssue]
-        if unresolved := [name for name, value in vars(self).items() if value == "auto"]:
-            raise TreeparseError(f"Resolved settings must hold no 'auto', got it for {', '.join(unresolved)}.")
-
-
 @dataclass(frozen=True, kw_only=True)
-class ResolvedData(ResolvedSection, DataConfig):
+class ResolvedData(DataConfig):
     """`DataConfig` without ``auto``."""
 
     batch_words: int = field()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResolvedOptimization(ResolvedSection, OptimizationConfig):
+class ResolvedOptimization(OptimizationConfig):
     """`OptimizationConfig` without ``auto``."""
 
     epochs: int = field()

@@ -1,12 +1,12 @@
 """Linear scores by hashed features ([Lec]; McDonald et al. 2005)."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Size, Tensor, nn
+from torch import Tensor, nn
 
 from treeparse.batch import Batch
 from treeparse.kernels.array_types import IntArray
@@ -15,16 +15,16 @@ from treeparse.kernels.linear.scores import score_arcs, score_labels, score_trip
 from treeparse.kernels.linear.tables import WeightTable
 from treeparse.linear.attributes import NODES
 from treeparse.linear.templates import BETWEEN, MOST_SLOTS, ROLES, Template, text_hash
-from treeparse.model.scorers.scorer import Scorer, ScorerOutput
-from treeparse.trees.labels.sources import ArcRows, with_root_rule
+from treeparse.model.scorer import LabelLogProbs, Scorer, ScorerOutput
+from treeparse.trees.labels.sources import ArcRows
 
 AT_ONCE = 2**16  # arcs whose labels are scored at once
 SAVED = torch.float8_e4m3fn  # of a weight, times a scale
 LEAST = 1e-12  # taken for the greatest weight where all are smaller
 
 
-class LinearLabels:
-    """A ``treeparse.trees.LabelSource`` without gradients; arcs from the root alone have the label "root".
+class LinearLabels(LabelLogProbs):
+    """A ``treeparse.trees.LabelSource`` without gradients.
 
     Args:
         nodes: ``(B, n+1, A)`` the hashed attributes of nodes.
@@ -39,13 +39,9 @@ class LinearLabels:
     lengths: IntArray
     templates: Templates
     table: WeightTable
-    root_label: int
-    device: torch.device
 
-    bound: float | None = 0.0
     dtype: torch.dtype = torch.float32
     requires_grad = False
-    resolution: float = torch.finfo(torch.float32).eps
 
     def __init__(
         self,
@@ -56,22 +52,20 @@ class LinearLabels:
         root_label: int,
         device: torch.device,
     ) -> None:
-        self.nodes, self.lengths, self.templates, self.table = nodes, lengths, templates, table
-        self.root_label, self.count, self.device = root_label, table.values.shape[1], device
-        self.shape: Size = Size((*nodes.shape[:2], nodes.shape[1], self.count))
-        self.support: Hashable = ("root", root_label, self.count)
+        super().__init__(nodes.shape, table.values.shape[1], root_label)
+        self.nodes, self.lengths, self.templates, self.table, self.device = nodes, lengths, templates, table, device
         self._cache = ArcRows(self.shape, self._look_up, AT_ONCE)
 
     def from_heads(self, first: int, last: int) -> Tensor:
         items, size = self.shape[:2]
-        item, head, dependent = (each.flatten() for each in np.indices((items, last - first, size)))
+        item, head, dependent = (index.flatten() for index in np.indices((items, last - first, size)))
         is_arc = (dependent > 0) & (np.maximum(head + first, dependent) <= self.lengths[item])
         scores = np.zeros((items * (last - first) * size, self.count), np.float32)
         arcs = np.stack([item, head + first, dependent], -1)[is_arc]
         scores[is_arc] = score_labels(self.nodes, self.lengths, self.templates, self.table, arcs)
         from_root = torch.arange(first, last).reshape(1, -1, 1) == 0
         values = torch.from_numpy(scores).reshape(items, last - first, size, -1)
-        return self._log_probs(values, from_root).to(self.device)
+        return self.log_probs(values, from_root).to(self.device)
 
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return self.at(item, head, dependent)
@@ -79,26 +73,15 @@ class LinearLabels:
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return self._cache.at(item.cpu(), head.cpu(), dependent.cpu()).to(self.device)
 
-    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        return self.at(item, head, dependent).gather(-1, label.unsqueeze(-1)).squeeze(-1)
-
-    def log_sums(self, arcs: Tensor) -> Tensor:
-        """Return zeros, because the label probabilities of every arc sum to 1."""
-        return torch.zeros(arcs.shape, dtype=torch.float64, device=self.device)
-
     def of_items(self, items: Tensor) -> "LinearLabels":
         chosen = items.cpu().numpy()
-        given = self.templates, self.table, self.root_label, self.device
-        return LinearLabels(self.nodes[chosen], self.lengths[chosen], *given)
+        same = self.templates, self.table, self.root_label, self.device
+        return LinearLabels(self.nodes[chosen], self.lengths[chosen], *same)
 
     def _look_up(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         arcs = torch.stack([item, head, dependent], -1).numpy()
         scores = score_labels(self.nodes, self.lengths, self.templates, self.table, arcs)
-        return self._log_probs(torch.from_numpy(scores), head == 0)
-
-    def _log_probs(self, scores: Tensor, from_root: Tensor) -> Tensor:
-        """Return log probabilities from scores ``(..., L)`` of arcs; ``from_root`` marks the arcs from the root."""
-        return with_root_rule(scores, from_root, self.root_label).log_softmax(-1)
+        return self.log_probs(torch.from_numpy(scores), head == 0)
 
 
 def as_arrays(templates: Sequence[Template], attributes: Sequence[str], kind: str) -> Templates:
@@ -150,7 +133,9 @@ class LinearScorer(Scorer):
     ) -> None:
         super().__init__()
         self.templates, self.kinds, self.root_label = templates, tuple(kinds), root_label
-        self.arrays: dict[str, Any] = {kind: as_arrays(each, attributes, kind) for kind, each in templates.items()}
+        self.arrays: dict[str, Any] = {
+            kind: as_arrays(of_kind, attributes, kind) for kind, of_kind in templates.items()
+        }
         self.parts: nn.Parameter = nn.Parameter(torch.zeros(2**bits, dtype=SAVED), requires_grad=False)
         self.labels: nn.Parameter = nn.Parameter(torch.zeros(2**label_bits, labels, dtype=SAVED), requires_grad=False)
         self.scales: nn.Parameter = nn.Parameter(torch.ones(2), requires_grad=False)
@@ -161,7 +146,7 @@ class LinearScorer(Scorer):
         arcs, *others = self.scores(batch, byte_table(self.parts, scale_of_parts))
         table, root = byte_table(self.labels, scale_of_labels), self.root_label
         labels = LinearLabels(nodes, lengths, self.arrays["labels"], table, root, device)
-        return ScorerOutput(arcs.to(device), labels, others=tuple(each.to(device) for each in others))
+        return ScorerOutput(arcs.to(device), labels, others=tuple(scores.to(device) for scores in others))
 
     def scores(self, batch: Batch, table: WeightTable) -> list[Tensor]:
         """Return the scores ``(B, n+1, n+1)`` of arcs and ``(B, n+1, n+1, n+1)`` of other parts, on the CPU."""
@@ -170,7 +155,7 @@ class LinearScorer(Scorer):
         others = (
             score_triples(nodes, lengths, self.arrays[kind], table, siblings=kind == "siblings") for kind in self.kinds
         )
-        return [torch.from_numpy(each) for each in (arcs, *others)]
+        return [torch.from_numpy(scores) for scores in (arcs, *others)]
 
     @torch.no_grad()
     def set_weights(self, parts: Tensor, labels: Tensor) -> None:

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self, cast
 
 import pytorch_lightning as pl
@@ -23,18 +23,17 @@ from treeparse.metrics import AttachmentScores, TagScores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.sentence import Sentence
-from treeparse.training.settings.resolve import Workload
-from treeparse.training.settings.train_config import OptimizationConfig, ResolvedConfig, ResolvedOptimization
-from treeparse.training.settings.trainer import Processes, trainer_arguments
+from treeparse.training.resolve import Workload
+from treeparse.training.train_config import OptimizationConfig, ResolvedConfig, ResolvedOptimization
+from treeparse.training.trainer import Processes, trainer_arguments
 
-NO_RATES: Mapping[nn.Parameter, float] = MappingProxyType({})
 NAMED_SENTENCES = 5
 EVERY = 50  # steps whose numbers are read together
 TERM = "term/"  # before the name of a term of the loss, where it is logged
 
 
 def build_optimizer(
-    parameters: Iterable[nn.Parameter], config: OptimizationConfig, rates: Mapping[nn.Parameter, float] = NO_RATES
+    parameters: Iterable[nn.Parameter], config: OptimizationConfig, rates: Mapping[nn.Parameter, float]
 ) -> torch.optim.AdamW:
     """Build AdamW over the parameters that require gradients, with one fused kernel a step if the device has it.
 
@@ -45,22 +44,14 @@ def build_optimizer(
     shares: dict[float, list[nn.Parameter]] = {}
     for parameter in learning:
         shares.setdefault(rates.get(parameter, 1.0), []).append(parameter)
-    groups: list[dict[str, Any]] = [
-        {"params": shares[rate], "lr": rate * config.learning_rate} for rate in sorted(shares, reverse=True)
-    ]
     return torch.optim.AdamW(
-        [{"params": learning}] if shares.keys() <= {1.0} else groups,
+        [{"params": shares[rate], "lr": rate * config.learning_rate} for rate in sorted(shares, reverse=True)],
         lr=config.learning_rate,
         betas=config.betas,
         eps=config.eps,
         weight_decay=config.weight_decay,
         fused=all(parameter.device.type in ("cpu", "cuda") for parameter in learning),
     )
-
-
-def build_schedule(optimizer: torch.optim.Optimizer, config: ResolvedOptimization) -> LambdaLR:
-    """Return the schedule of the config: each group of parameters has its share of the rate of a step."""
-    return LambdaLR(optimizer, lambda step: rate_share(config, step))
 
 
 def rate_share(config: ResolvedOptimization, step: int) -> float:
@@ -130,7 +121,7 @@ class FiniteNumbers:
     def add(self, name: str, value: Tensor, step: Step) -> None:
         """Add a number of a step."""
         self._pending.append((name, value.detach().double(), step))
-        if value.device.type == "cpu" or len({each.number for _, _, each in self._pending}) > self._every:
+        if value.device.type == "cpu" or len({step.number for _, _, step in self._pending}) > self._every:
             self.sync()
 
     def sync(self) -> None:
@@ -202,15 +193,10 @@ class ParserModule(pl.LightningModule):
         weights = self.evaluated.state_dict()
         return {name: weight.float() if weight.dtype is torch.float64 else weight for name, weight in weights.items()}
 
-    @property
-    def last_rate(self) -> float:
-        """The learning rate of the last step."""
-        return self.config.learning_rate * rate_share(self.config, self.global_step - 1)
-
     def configure_optimizers(self) -> Any:
         learned = chain(self.parser.parameters(), self.objective.parameters())
         optimizer = build_optimizer(learned, self.config, self.parser.scorer.rates())
-        schedule = build_schedule(optimizer, self.config)
+        schedule = LambdaLR(optimizer, partial(rate_share, self.config))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def training_step(self, share: ShareOfStep, number: int) -> Tensor:

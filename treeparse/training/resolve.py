@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from treeparse.data.batches.mixing import EpochSampler
-from treeparse.data.batches.steps import steps_of
 from treeparse.nn.precision import has_bfloat16
-from treeparse.training.settings.train_config import (
+from treeparse.training.train_config import (
     SECTIONS,
     DataConfig,
     OptimizationConfig,
@@ -17,7 +16,7 @@ from treeparse.training.settings.train_config import (
     ResolvedOptimization,
     TrainConfig,
 )
-from treeparse.training.settings.trainer import TrainerSettings, training_device
+from treeparse.training.trainer import TrainerSettings, training_device
 
 EPOCHS, STEPS = 14, 3500  # at least, where a config sets neither
 LEAST_BATCH, MOST_BATCH = 200, 1000  # words
@@ -35,16 +34,10 @@ class Workload:
     sentences: int
     words: int
     dev_words: int
-    steps_per_epoch: int  # of the first epoch: where epochs draw their sentences, others may have a few more or less
+    steps: int  # by the first epoch: where epochs draw their sentences, others may have a few more or less
     epochs: int
     evaluations: int
     unlabelled_words: int = 0  # of an epoch
-    processes: int = 1
-
-    @property
-    def steps(self) -> int:
-        """The number of steps of all epochs."""
-        return self.steps_per_epoch * self.epochs
 
 
 def resolve_data(config: TrainConfig, lengths: Sequence[int], earlier: Mapping[str, Any] | None = None) -> ResolvedData:
@@ -56,7 +49,10 @@ def resolve_data(config: TrainConfig, lengths: Sequence[int], earlier: Mapping[s
         earlier: the resolved settings of the run to resume, as plain data; their values replace ``auto`` first.
     """
     data = _with_earlier_values(config.data, (earlier or {}).get("data", {}))
-    return ResolvedData(**{**vars(data), "batch_words": resolve_batch_words(data, lengths)})
+    words = data.batch_words
+    if words == "auto":  # grows as the square root, so that small treebanks get more steps for the same work
+        words = min(max(round(2.2 * math.sqrt(sum(lengths)) / 50) * 50, LEAST_BATCH), MOST_BATCH)
+    return ResolvedData(**{**vars(data), "batch_words": words})
 
 
 def resolve_settings(
@@ -75,7 +71,9 @@ def resolve_settings(
     has_dev = data.dev is not None or data.dev_share > 0
     optimization = _resolve_optimization(optimization, steps_per_epoch, has_dev, config.trainer.get("max_epochs"))
     precision = config.trainer.get("precision") or earlier.get("trainer", {}).get("precision")
-    trainer = {**config.trainer, "precision": precision or default_precision(config.trainer)}
+    if precision is None:  # without instructions for it, bfloat16 is slow
+        precision = "bf16-mixed" if has_bfloat16(training_device(config.trainer)) else "32-true"
+    trainer = {**config.trainer, "precision": precision}
     return ResolvedConfig(**{**vars(config), "data": data, "optimization": optimization, "trainer": trainer})
 
 
@@ -139,20 +137,17 @@ def _chosen_values(config: TrainConfig, resolved: ResolvedConfig) -> str:
     return ", ".join(chosen)
 
 
-def workload(
-    config: ResolvedConfig, sampler: EpochSampler, lengths: Sequence[int], *, dev_words: int = 0, processes: int = 1
-) -> Workload:
+def workload(config: ResolvedConfig, sampler: EpochSampler, lengths: Sequence[int], *, dev_words: int = 0) -> Workload:
     """Return the size of a run, from the batches of its first epoch and the words of its training sentences."""
-    epochs = config.optimization.epochs
+    optimization = config.optimization
     return Workload(
         sentences=len(sampler.labelled),
         words=sum(lengths[index] for index in sampler.labelled),
         dev_words=dev_words,
-        steps_per_epoch=steps_of(len(sampler), batches_per_step(config.trainer, processes)),
-        epochs=epochs,
-        evaluations=epochs // config.optimization.dev_every,
+        steps=optimization.steps,
+        epochs=optimization.epochs,
+        evaluations=optimization.epochs // optimization.dev_every,
         unlabelled_words=sum(len(sentence.words) for sentence in sampler.unlabelled),
-        processes=processes,
     )
 
 
@@ -160,22 +155,6 @@ def _with_earlier_values(section: Section, earlier: Mapping[str, Any]) -> Sectio
     """Replace ``auto`` by the values of an earlier run."""
     known = {name: earlier[name] for name, value in vars(section).items() if value == "auto" and name in earlier}
     return replace(section, **known)
-
-
-def resolve_batch_words(data: DataConfig, lengths: Sequence[int]) -> int:
-    """Return the most words of a batch.
-
-    ``auto`` grows as the square root of the treebank's words, so that small treebanks get more steps for the same work.
-    """
-    if data.batch_words != "auto":
-        return data.batch_words
-    fitting = round(2.2 * math.sqrt(sum(lengths)) / 50) * 50
-    return min(max(fitting, LEAST_BATCH), MOST_BATCH)
-
-
-def default_precision(trainer: TrainerSettings) -> str:
-    """Return bfloat16 if the device has instructions for it, because else it is slow."""
-    return "bf16-mixed" if has_bfloat16(training_device(trainer)) else "32-true"
 
 
 def _epochs(config: OptimizationConfig, steps_per_epoch: int) -> int:

@@ -16,7 +16,7 @@ from treeparse.data.vectors.vector_files import read_vectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.sentence import Sentence
-from treeparse.training.settings.train_config import TrainConfig
+from treeparse.training.train_config import TrainConfig
 
 NAMED_LABELS = 10
 EMPTY = Vocabulary((), ())
@@ -44,7 +44,7 @@ def initial_parser(
 
 def _seen_forms(sentences: Sequence[Sentence]) -> set[str]:
     """Return the forms of the sentences, also lower-cased: vectors are looked up by both."""
-    return {each for sentence in sentences for form in sentence.forms for each in (form, form.lower())}
+    return {variant for sentence in sentences for form in sentence.forms for variant in (form, form.lower())}
 
 
 def _continued(

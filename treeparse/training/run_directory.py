@@ -27,7 +27,6 @@ from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.folder import RUN_CHECKPOINTS, RUN_MODEL, file_header, without_header
 from treeparse.model.settings import plain_settings, read_settings
-from treeparse.training.state.provenance import Provenance
 
 REMEDY = "train anew under another --output"
 RUN = "run"  # the key of the `RunState` in a checkpoint
@@ -104,7 +103,7 @@ def is_finished(history: Sequence[EpochRecord], *, epochs: int, patience: int | 
 def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
     """Write the whole history as CSV; it replaces the file."""
     text, rows = io.StringIO(), [record.columns() for record in history]
-    names = [each.name for each in fields(EpochRecord) if each.name not in ("terms", "dev_tags")]
+    names = [column.name for column in fields(EpochRecord) if column.name not in ("terms", "dev_tags")]
     names += sorted({name for row in rows for name in row} - set(names))
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
@@ -130,7 +129,7 @@ def _record(row: Mapping[str, str]) -> EpochRecord:
     values = {name: float(text) for name, text in row.items() if text}
     terms = {name.removeprefix("term/"): value for name, value in values.items() if name.startswith("term/")}
     tags = {name: values[f"dev_{name}"] for name in TAG_SCORES if f"dev_{name}" in values}
-    known = {each.name for each in fields(EpochRecord)} & row.keys()
+    known = {column.name for column in fields(EpochRecord)} & row.keys()
     columns: dict[str, Any] = {name: values.get(name) for name in known}
     return EpochRecord(**columns | {"epoch": int(row["epoch"]), "terms": terms, "dev_tags": tags})
 
@@ -189,17 +188,6 @@ class RunDirectory:
         if not isinstance(settings, dict) or not isinstance(settings.get("data"), dict):
             raise TreeparseError(f"{self.config} holds no settings of a run.")
         return settings
-
-    def write_provenance(self, provenance: Provenance) -> None:
-        """Save the provenance of the run's model; a resumed run does not replace it."""
-        if not self.provenance.exists():
-            atomic_write(self.provenance, provenance.to_json())
-
-    def read_provenance(self) -> Provenance | None:
-        """Read the provenance of the run's model; None if its file is missing."""
-        if not self.provenance.exists():
-            return None
-        return Provenance.from_json(self.provenance.read_text(encoding="utf-8"), str(self.provenance))
 
     def write_parser(self, parser: Parser) -> None:
         """Save the parser's settings and vocabularies, before the first state."""

@@ -12,9 +12,9 @@ from treeparse.data.columns import COLUMNS, Column, column_named
 from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
-from treeparse.training.settings.resolve import batches_per_step
-from treeparse.training.settings.train_config import ResolvedConfig
-from treeparse.training.settings.trainer import BINDING
+from treeparse.training.resolve import batches_per_step
+from treeparse.training.train_config import ResolvedConfig
+from treeparse.training.trainer import BINDING
 
 # Settings that change no bit of the outcome: a run may resume with other values.
 FREE_SETTINGS = {

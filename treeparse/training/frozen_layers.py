@@ -17,12 +17,12 @@ from treeparse.data.features.layer_cache import CachedSubwords, LayerCache
 from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
-from treeparse.model.scorers.scorer import encoder_of
+from treeparse.model.scorer import encoder_of
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.progress import Console
 from treeparse.sentence import Sentence
-from treeparse.training.settings.train_config import ResolvedConfig
-from treeparse.training.settings.trainer import training_device
+from treeparse.training.train_config import ResolvedConfig
+from treeparse.training.trainer import training_device
 
 FORMAT = 2  # of the cache, part of its keys
 PART = 2**27  # bytes of a file, about

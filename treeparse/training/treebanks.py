@@ -16,13 +16,12 @@ from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence, nonprojective_words, tree_problem
-from treeparse.training.settings.train_config import DataConfig, TrainConfig
+from treeparse.training.train_config import DataConfig, TrainConfig
 from treeparse.trees import distribution_named
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
 
 Say = Callable[[str], None]
 T = TypeVar("T")
-
 
 MANY_LABELS = 1000
 
@@ -45,11 +44,6 @@ class Treebanks:
     def train_words(self) -> list[Sentence]:
         """Words and trees of the training sentences."""
         return [sentence.words for sentence in self.train]
-
-    @property
-    def dev_words(self) -> list[Sentence]:
-        """Words and trees of the dev set."""
-        return [sentence.words for sentence in self.dev]
 
     def name_of(self, index: int, text: UnlabelledText | None) -> str:
         """Return what messages call the sentence of an index of a batch, in the training sentences or in the text."""
@@ -81,7 +75,7 @@ def load_treebanks(config: TrainConfig, say: Say) -> Treebanks:
 
 def dev_sentences(config: TrainConfig, treebanks: Treebanks, train: Sequence[Sentence], say: Say) -> list[Sentence]:
     """Return words and trees of the dev set, with plain labels if no training sentence has a tree."""
-    dev = treebanks.dev_words
+    dev = [sentence.words for sentence in treebanks.dev]
     if config.init_from is not None or any_tree(train):
         return dev
     say(f"no tree in data.train: the labels are {' and '.join(PLAIN_LABELS)}, in data.dev too")
@@ -127,20 +121,15 @@ def load_training_mix(config: TrainConfig, treebanks: Treebanks, say: Say) -> Tr
     return TrainingMix(draw, text, data.mixing, data.unlabelled_ratio)
 
 
-def say_crossing_arcs(trees: str, train: Sequence[Sentence], say: Say) -> None:
-    """Tell ``say`` how many arcs of training trees cross others, if the model's trees have no such arcs."""
-    if distribution_named(trees).tree_family.crossing:
-        return
-    counts = [_nonprojective_arcs(sentence.heads) for sentence in train if sentence.heads is not None]
-    if sum(counts):
-        say(
-            f"crossing arcs, which model.trees {trees} lack: {sum(counts):,} in {sum(map(bool, counts)):,} training "
-            "sentences; likelihood and margin take these words' heads as unknown"
-        )
-
-
-def say_many_labels(train: Sequence[Sentence], say: Say) -> None:
-    """Tell ``say`` if training trees have so many different labels that they may be none."""
+def say_doubts(trees: str, train: Sequence[Sentence], say: Say) -> None:
+    """Tell ``say`` how many arcs of training trees the model's trees lack, and if there are very many labels."""
+    if not distribution_named(trees).tree_family.crossing:
+        counts = [_nonprojective_arcs(sentence.heads) for sentence in train if sentence.heads is not None]
+        if sum(counts):
+            say(
+                f"crossing arcs, which model.trees {trees} lack: {sum(counts):,} in {sum(map(bool, counts)):,} "
+                "training sentences; likelihood and margin take these words' heads as unknown"
+            )
     count = len({label for sentence in train if sentence.labels is not None for label in sentence.labels})
     if count > MANY_LABELS:
         say(

@@ -21,8 +21,8 @@ from treeparse.model.settings import DEFAULT_CLASSES, add_parser_arguments
 from treeparse.nn import BiLSTMConfig, TransformerConfig
 from treeparse.nn.lora import no_adapters
 from treeparse.objectives import Objective
-from treeparse.training.settings.train_config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
-from treeparse.training.settings.trainer import add_trainer_arguments, trainer_settings
+from treeparse.training.train_config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
+from treeparse.training.trainer import add_trainer_arguments, trainer_settings
 from treeparse.user_code import import_code
 
 FILES = ("data.train", "data.dev", "data.unlabelled")  # options that take several values, separated by spaces

@@ -1,1 +1,0 @@
-"""The sentences of a run, and the layers of frozen encoders that are computed for them once."""

@@ -1,1 +1,0 @@
-"""The settings of a run: their types, how they are read, and what ``auto`` resolves to."""
