@@ -69,11 +69,9 @@ class Products(Protocol):
 
     def project(self, inputs: Tensor) -> Tensor:
         """Project inputs (N, D) to the gates of each direction (2, N, 4H), a new tensor, biases included."""
-        ...
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
         """Add the recurrent products of the previous states (2, N, H) to gates (2, N, 4H) in place."""
-        ...
 
 
 def lstm_weights(lstm: nn.LSTM) -> tuple[Tensor, Tensor, Tensor]:
@@ -94,8 +92,8 @@ class FloatProducts:
 
     def project(self, inputs: Tensor) -> Tensor:
         gates = inputs.new_empty(2, len(inputs), 4 * self.hidden_size)
-        for weights, bias, own in zip(self.inputs, self.biases, gates, strict=True):
-            torch.addmm(bias, inputs, weights.T, out=own)
+        for weights, bias, out in zip(self.inputs, self.biases, gates, strict=True):
+            torch.addmm(bias, inputs, weights.T, out=out)
         return gates
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
