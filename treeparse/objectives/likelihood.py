@@ -163,16 +163,14 @@ class MeanField(Objective):
         rounds: the number of rounds of the approximation.
     """
 
-    objective: Objective | TreeLikelihood
-    rounds: int
-
     needs_sums = False
 
     def __init__(self, objective: Objective | None = None, rounds: int = 3) -> None:
         super().__init__()
         if rounds < 0:
             raise TreeparseError(f"The number of rounds must be 0 or more, got {rounds}.")
-        self.objective, self.rounds = objective or TreeLikelihood(), rounds
+        self.objective: Objective = objective or TreeLikelihood()
+        self.rounds = rounds
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` of the approximation. Raises for trees that need none."""

@@ -164,9 +164,8 @@ def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> 
     """Return arcs, and the maxima ``(B, n)`` subtracted from their columns; -inf if a word has no arc."""
     real, log_weights, top = shifted_log_weights(scores, lengths)
     weights = log_weights.exp()
-    if vectors is None:
-        direction = torch.zeros_like(weights)
-    else:
+    direction = torch.zeros_like(weights)
+    if vectors is not None:
         # A constant added to a column changes nothing: subtracting its weighted mean leaves less to cancel.
         direction = torch.where(real, vectors, 0.0)
         mean = (weights * direction).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
@@ -182,22 +181,17 @@ def _add_tops(log_z: Tensor, top: Tensor) -> Tensor:
 
 def _solve(arithmetic: Plain, single_root: bool, differentiate: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """Return log Z, a value for every arc, and the items ``(I,)`` for which plain weights are not safe."""
-    log_z, values = _run(arithmetic, single_root, differentiate)
+    w = arithmetic.load()
+    rooted = _eliminate(arithmetic, w, single_root)
+    log_z = arithmetic.values(w).diagonal(dim1=-2, dim2=-1)[..., 1:].log().sum(-1)
+    values = log_z.new_empty(len(log_z), 0, 0)
+    if differentiate:
+        adjoint = _differentiate(arithmetic, w, rooted)
+        values = torch.where(arithmetic.arcs.real, arithmetic.arc_values(adjoint), 0.0)
     sums = arithmetic.arcs.weights.sum(1)[:, 1:]
     safe = (log_z - sums.log().sum(-1) >= LINEAR_LIMIT) & (log_z < torch.inf) & values.sum((1, 2)).isfinite()
     unsafe = (~safe & (sums > 0.0).all(-1)).nonzero().squeeze(-1)
     return torch.where(safe, log_z, -torch.inf), torch.where(safe[:, None, None], values, 0.0), unsafe
-
-
-def _run(arithmetic: Plain, single_root: bool, differentiate: bool) -> tuple[Tensor, Tensor]:
-    """Return log Z and arc values; they may not be finite where plain weights are not safe."""
-    w = arithmetic.load()
-    rooted = _eliminate(arithmetic, w, single_root)
-    log_z = arithmetic.values(w).diagonal(dim1=-2, dim2=-1)[..., 1:].log().sum(-1)
-    if not differentiate:
-        return log_z, log_z.new_empty(len(log_z), 0, 0)
-    adjoint = _differentiate(arithmetic, w, rooted)
-    return log_z, torch.where(arithmetic.arcs.real, arithmetic.arc_values(adjoint), 0.0)
 
 
 def _eliminate(arithmetic: Plain, w: Tensor, single_root: bool) -> list[Tensor]:
