@@ -69,9 +69,11 @@ class Products(Protocol):
 
     def project(self, inputs: Tensor) -> Tensor:
         """Project inputs (N, D) to the gates of each direction (2, N, 4H), a new tensor, biases included."""
+        ...
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
         """Add the recurrent products of the previous states (2, N, H) to gates (2, N, 4H) in place."""
+        ...
 
 
 def lstm_weights(lstm: nn.LSTM) -> tuple[Tensor, Tensor, Tensor]:

@@ -118,15 +118,15 @@ def check_trees(
     value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None, words: Tensor, *, samples: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return heads and labels, of two arguments or of one pair, as `check_heads` does, broadcast to one shape."""
-    heads, labels = heads_and_labels(value, labels)
-    if labels is None:
+    heads, ids = heads_and_labels(value, labels)
+    if ids is None:
         raise TreeparseError(
             "A labelled tree must be a pair of heads and labels, or two tensors, got a Tensor without labels. For "
             "heads with any labels, use p.arcs.log_prob(heads)."
         )
-    checked = check_heads(heads, words, samples=samples), check_heads(labels, words, "Labels", samples=samples)
-    heads, labels = torch.broadcast_tensors(*checked)
-    return heads, labels
+    checked = check_heads(heads, words, samples=samples), check_heads(ids, words, "Labels", samples=samples)
+    heads, ids = torch.broadcast_tensors(*checked)
+    return heads, ids
 
 
 def fits(sizes: tuple[int, ...], shape: tuple[int, ...]) -> bool:

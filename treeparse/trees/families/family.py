@@ -32,13 +32,16 @@ class KBest(Protocol):
     @property
     def heads(self) -> IntArray:
         """Heads ``(B, made, n+1)``, -1 past the number of trees."""
+        ...
 
     @property
     def scores(self) -> FloatArray:
         """Summed scores ``(B, made)``, -inf past the number of trees."""
+        ...
 
     def extend(self, count: int, threads: int = 1) -> None:
         """Make the list ``count`` trees an item long; trees made before count too."""
+        ...
 
 
 class LabelDraws(Protocol):

@@ -49,6 +49,7 @@ class LabelSource(Protocol):
 
     def from_heads(self, first: int, last: int) -> Tensor:
         """Return the scores ``(B, last - first, n+1, L)`` of all arcs from the heads ``first`` to ``last - 1``."""
+        ...
 
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         """Return scores ``(A, L)`` of arcs from these heads, given by item, head and dependent ``(A,)``.
@@ -56,21 +57,26 @@ class LabelSource(Protocol):
         Callers read a large share of the arcs at once. The dtype is float32 or float64, whichever has the resolution.
         A constant may be added to all labels of an arc, because callers take the softmax.
         """
+        ...
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         """Return the scores ``(A, L)`` of arcs, given by item, head and dependent ``(A,)``."""
+        ...
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
         """Return the score ``(A,)`` of one label of each arc."""
+        ...
 
     def log_sums(self, arcs: Tensor) -> Tensor | None:
         """Return the log of the summed weight of each arc's labels ``(B, n+1, n+1)``; None if labels must be scored.
 
         Only the arcs of the mask ``(B, n+1, n+1)`` matter.
         """
+        ...
 
     def of_items(self, items: Tensor) -> "LabelSource":
         """Return the scores of items ``(I,)`` of the batch, in order."""
+        ...
 
 
 class LabelTensor:
