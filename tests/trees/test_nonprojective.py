@@ -119,16 +119,6 @@ def test_non_contiguous_scores() -> None:
     assert torch.equal(NonProjectiveCRF(moved).marginals, NonProjectiveCRF(moved.contiguous()).marginals)
 
 
-def test_samples_go_before_the_batch() -> None:
-    scores = torch.randn(2, 4, 4, dtype=torch.float64)
-    p = NonProjectiveCRF(scores)
-    tree = torch.tensor([-1, 0, 1, 1])
-    both = torch.stack([NonProjectiveCRF(item).log_prob(tree) for item in scores])
-    torch.testing.assert_close(p.log_prob(tree), both)
-    torch.testing.assert_close(p.log_prob(tree.expand(7, 5, 2, 4)), both.expand(7, 5, 2))
-    torch.testing.assert_close(p.expand((3, 2)).log_partition, p.log_partition.expand(3, 2))
-
-
 def test_an_item_without_a_tree_is_named_with_the_words_not_reached() -> None:
     scores = torch.zeros(2, 3, 4, 4)
     scores[1, 2, :, 2] = scores[1, 2, :, 3] = -torch.inf
@@ -177,8 +167,3 @@ def test_wrong_arguments_are_named(scores: Tensor, lengths: Tensor | None, messa
 def test_wrong_heads_are_named(heads: Tensor) -> None:
     with pytest.raises(TreeparseError, match=r"Heads must"):
         NonProjectiveCRF(torch.zeros(2, 4, 4)).log_prob(heads)
-
-
-def test_too_long_a_support_is_refused() -> None:
-    with pytest.raises(TreeparseError, match="up to 7 words, got 8"):
-        NonProjectiveCRF(torch.zeros(9, 9)).enumerate_support()
