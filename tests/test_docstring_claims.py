@@ -10,7 +10,7 @@ from helpers.parsers import random_parser
 from treeparse import LabeledCRF, NonProjectiveCRF, Parser, Sentence, SiblingCRF
 from treeparse.data.validation import undecodable_lines
 from treeparse.metrics.tags import tag_counts
-from treeparse.trees.labels.mixture import Mixture
+from treeparse.trees.labels.combination import Mixture
 
 
 def test_the_tree_of_minimum_risk_of_a_mixture_may_be_in_no_components_support() -> None:
@@ -60,11 +60,11 @@ def test_the_faults_of_lines_are_their_first_bad_bytes() -> None:
 
 
 def test_marginals_as_given_have_the_dtype_of_the_scores() -> None:
-    """``FlatTrees.part_marginals_as_given``; arcs are float64 always."""
-    flat = SiblingCRF(torch.zeros(4, 4), torch.zeros(4, 4, 4)).flat
-    assert [part.dtype for part in flat.part_marginals_as_given] == [torch.float64, torch.float32]
-    assert {part.dtype for part in flat.part_marginals} == {torch.float64}
-    for short, full in zip(flat.part_marginals_as_given, flat.part_marginals, strict=True):
+    """``BatchedTrees.part_marginals_as_given``; arcs are float64 always."""
+    batched = SiblingCRF(torch.zeros(4, 4), torch.zeros(4, 4, 4)).batched
+    assert [part.dtype for part in batched.part_marginals_as_given] == [torch.float64, torch.float32]
+    assert {part.dtype for part in batched.part_marginals} == {torch.float64}
+    for short, full in zip(batched.part_marginals_as_given, batched.part_marginals, strict=True):
         torch.testing.assert_close(short.double(), full, rtol=0, atol=1e-7)
 
 

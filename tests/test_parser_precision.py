@@ -11,7 +11,7 @@ from treeparse.model import Ensemble, Parser
 def arcs(parser: Parser) -> torch.Tensor:
     with torch.inference_mode():
         p = parser.distribution(parser.collate(TRAINING))
-    return torch.where(p.base.flat.is_arc, p.scores, 0.0)
+    return torch.where(p.base.batched.is_arc, p.scores, 0.0)
 
 
 def test_scores_are_rounded_to_bfloat16_where_the_precision_says_so() -> None:
@@ -66,7 +66,7 @@ def test_scores_in_eight_bits_are_for_parsing_alone() -> None:
         assert torch.equal(arcs(parser), rounded)
     p = parser.distribution(parser.collate(TRAINING))
     assert p.scores.requires_grad
-    torch.testing.assert_close(torch.where(p.base.flat.is_arc, p.scores, 0.0), single, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(torch.where(p.base.batched.is_arc, p.scores, 0.0), single, rtol=1e-5, atol=1e-4)
     names = set(parser.state_dict())
     assert names == set(random_parser().state_dict())
     assert not [name for name, _ in parser.named_modules() if "int8" in name]

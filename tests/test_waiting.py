@@ -16,8 +16,7 @@ from treeparse.errors import NoTreeError
 from treeparse.model import Parser
 from treeparse.model.inference import parsing
 from treeparse.model.tagging import TagWeights
-from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
-from treeparse.objectives.weighted_sum import Weighted
+from treeparse.objectives import HeadSelection, TreeLikelihood, Weighted, WeightedSum
 from treeparse.training.parser_module import FiniteNumbers, ParserModule, Step, WordMean
 from treeparse.training.train_config import ResolvedOptimization
 

@@ -38,7 +38,7 @@ TESTS = (
     "tests/trees/test_dense.py",
     "tests/trees/test_operators.py",
     "tests/trees/test_sampling.py",
-    "tests/trees/test_siblings.py",
+    "tests/trees/test_second_order.py",
     "tests/trees/test_transforms.py",
     "tests/test_encoders.py",
     "tests/test_errors.py",

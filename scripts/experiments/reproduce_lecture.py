@@ -85,7 +85,7 @@ def _algorithms(n: int) -> Iterator[tuple[str, str, Call | None]]:
     alone, chart = arcs[0].numpy(), new_chart(n + 1)
     is_short = n <= LONGEST_CHART
     yield "best tree, all trees", "O(n^2)", lambda: NonProjectiveCRF(arcs).mode
-    yield "10 best, all trees", "O(K n^2)", lambda: NonProjectiveCRF(arcs).flat.k_best(10)
+    yield "10 best, all trees", "O(K n^2)", lambda: NonProjectiveCRF(arcs).batched.k_best(10)
     yield "log partition, all trees", "O(n^3)", lambda: NonProjectiveCRF(arcs).log_partition
     yield "marginals, all trees", "O(n^3)", lambda: NonProjectiveCRF(arcs).marginals
     naive = "marginals, a determinant an arc"

@@ -32,7 +32,7 @@ def test_the_sets_are_the_probable_heads_and_that_of_the_parse(
     found = [sentence.words for sentence in load_treebank(target, partial=True)]
     sizes = set()
     for sentence, parse in zip(found, parser.parse(new), strict=True):
-        marginals = parser.distribution(parser.collate([sentence.forms])).arcs.flat.marginals[0].T
+        marginals = parser.distribution(parser.collate([sentence.forms])).arcs.batched.marginals[0].T
         assert sentence.allowed is not None and sentence.heads == parse.heads
         for word, (heads, head) in enumerate(zip(sentence.allowed, parse.heads, strict=True), 1):
             probable = {place for place, prob in enumerate(marginals[word].tolist()) if prob >= threshold}
@@ -42,7 +42,7 @@ def test_the_sets_are_the_probable_heads_and_that_of_the_parse(
 
 
 def gold_probs(parser: Parser, sentence: Sentence) -> list[float]:
-    marginals = parser.distribution(parser.collate([sentence.forms])).arcs.flat.marginals[0]
+    marginals = parser.distribution(parser.collate([sentence.forms])).arcs.batched.marginals[0]
     return [marginals[head, word].item() for word, head in enumerate(sentence.heads or (), 1)]
 
 

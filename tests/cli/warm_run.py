@@ -26,7 +26,7 @@ from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
 from treeparse.training.linear_model import LinearLearner
 from treeparse.training.train_config import LinearLearningConfig
-from treeparse.trees.families.kernel_family import METHODS
+from treeparse.trees.families.arc_families import METHODS
 
 
 def compiled_functions() -> dict[str, Any]:

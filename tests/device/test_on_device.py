@@ -39,7 +39,7 @@ def test_long_sentences(words: int, scale: float, single_root: bool) -> None:
     scores, lengths = random_batch(words, words, scale)
     found = sums(scores, lengths, scores.mT.contiguous() / scale, single_root)
     p = NonProjectiveCRF(scores.cpu(), lengths.cpu(), single_root=single_root)
-    family, parts = p.flat.family, (scores.cpu(),)
+    family, parts = p.batched.family, (scores.cpu(),)
     totals = family.sums(parts, lengths.cpu())
     products = family.hessian_vector_product(parts, lengths.cpu(), (scores.mT.contiguous().cpu() / scale,))
     logs = family.log_marginals(parts, lengths.cpu())

@@ -13,8 +13,7 @@ from transformers import GPT2Config
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.nn import TransformerConfig, TransformerEncoder
-from treeparse.nn.huggingface import architecture_of
-from treeparse.nn.lora import base_weights
+from treeparse.nn.huggingface import architecture_of, base_weights
 from treeparse.sentence import Sentence
 
 SENTENCES = [Sentence(("the", "nouns", "verbs,")), Sentence(("a", "noun", "nounverb", "."))]

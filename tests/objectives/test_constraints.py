@@ -136,7 +136,7 @@ def test_expectations_by_enumeration(case: Case, forbidden: float) -> None:
     parameters = case.parameters(4, seed=23, batch=(3,), forbidden=forbidden)
     p = case.make(parameters, LENGTHS)
     features = ConstraintMatches(ANY, p, TAGGED)
-    found = features.expectations(p.arcs.flat.marginals, features.kind_log_probs)
+    found = features.expectations(p.arcs.batched.marginals, features.kind_log_probs)
     expected, words = expected_counts(case, parameters)
     assert torch.equal(features.counts, words)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)

@@ -16,7 +16,7 @@ from torch.autograd import gradcheck
 from treeparse.errors import TreeparseError
 from treeparse.objectives import PosteriorRegularization
 from treeparse.objectives.constraints import ConstraintMatches, ShareBounds, multipliers_of
-from treeparse.objectives.constraints.posterior_regularization import maximize
+from treeparse.objectives.constraints.constraint_objectives import maximize
 
 CASE = next(case for case in CASES if case.labels and case.single_root and case.kind is NUMBA)
 

@@ -53,7 +53,7 @@ def share_held(parser: Parser, dev: list[Sentence], test: list[Sentence]) -> flo
     threshold = gold[int(0.1 * (len(gold) + 1)) - 1]
     held = []
     for sentence, parse in zip(test, parser.parse(test), strict=True):
-        marginals = parser.distribution(parser.collate([sentence])).arcs.flat.marginals[0]
+        marginals = parser.distribution(parser.collate([sentence])).arcs.batched.marginals[0]
         for word, (head, own) in enumerate(zip(sentence.heads or (), parse.heads, strict=True), 1):
             held.append(head == own or marginals[head, word].item() >= threshold)
     return sum(held) / len(held)

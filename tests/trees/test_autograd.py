@@ -74,9 +74,3 @@ def test_the_third_derivative_of_the_log_partition_raises(make: Make) -> None:
     (second,) = torch.autograd.grad(first.square().sum(), scores, create_graph=True)
     with pytest.raises(TreeparseError, match="needs a third derivative"):
         torch.autograd.grad(second.square().sum(), scores)
-
-
-@pytest.mark.parametrize("distribution", [NonProjectiveCRF, ProjectiveCRF, LabeledCRF])
-def test_the_class_says_so(distribution: type) -> None:
-    text = distribution.__doc__ or ""
-    assert "``backward``" in text

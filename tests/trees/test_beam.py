@@ -162,10 +162,3 @@ def test_noise_comes_from_the_streams_of_the_kernels() -> None:
     noise = beam._gumbel(torch.from_numpy(seeds.view(np.int64)), 3, 5, 7).numpy()
     expected = -np.log(-np.log(draws_of_kernel(seeds, 3, 5, 7)))
     np.testing.assert_allclose(noise, expected, rtol=1e-14, atol=1e-14)
-
-
-def test_an_empty_batch() -> None:
-    scores, lengths = torch.empty(0, 4, 4, dtype=torch.float64), torch.empty(0, dtype=torch.int64)
-    heads, log_probs, keys = beam.sample_by_beam(scores, lengths, lengths, 3, single_root=True)
-    assert heads.shape == (0, 3, 4)
-    assert log_probs.shape == keys.shape == (0, 3)

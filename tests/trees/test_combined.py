@@ -13,8 +13,7 @@ from torch import Tensor
 from treeparse import LabeledCRF, TreeparseError
 from treeparse.names import COMBINATIONS, DECODERS, combination_named
 from treeparse.trees import LabeledDistribution, LabelSource, Mixture, combined
-from treeparse.trees.labels.combination import label_log_probs, label_mean, product
-from treeparse.trees.labels.mixture import mixture_labels
+from treeparse.trees.labels.combination import label_log_probs, label_mean, mixture_labels, product
 
 LABELS, WORDS = 2, 3
 CASES = [Case(single_root, kind, LABELS) for kind in (NUMBA, PROJECTIVE) for single_root in (True, False)]
@@ -178,7 +177,7 @@ def test_sources_say_the_same_in_every_way() -> None:
     """By slices, at arcs, at labels, of some items; those among others up to a constant an arc."""
     distributions, _ = components(CASES[0], forbidden=0.0)
     sources = [p.labels.source for p in distributions]
-    marginals = [p.arcs.flat.marginals / len(distributions) for p in distributions]
+    marginals = [p.arcs.batched.marginals / len(distributions) for p in distributions]
     item, head, dependent, label = torch.tensor([[0, 2, 0], [0, 1, 3], [2, 3, 1], [1, 0, 1]])
     means: list[LabelSource] = [label_mean(sources), label_log_probs(sources[0]), mixture_labels(sources, marginals)]
     for source in means:

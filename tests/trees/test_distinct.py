@@ -25,7 +25,7 @@ from treeparse.kernels.random import uniforms
 from treeparse.kernels.samples import nonprojective_samples, projective_samples, without_replacement
 from treeparse.kernels.sums import elimination, inside_outside
 from treeparse.trees.families.distinct import DrawKernels, DrawnArrays, Sampler, sample_distinct
-from treeparse.trees.labels.label_scores import FlatLabels
+from treeparse.trees.labels.batched_labels import BatchedLabels
 from treeparse.trees.labels.sources import LabelTensor
 
 SCALES = (0.0, 1.0, 4.0)
@@ -157,7 +157,7 @@ def test_labelled_trees() -> None:
     log_probs = np.repeat(log_probs, labels**n) + label_logs[trees[:, :n], words, trees[:, n:]].sum(1)
     family: Options = {"single_root": True}
     is_arc = torch.ones(6000, n + 1, n + 1, dtype=torch.bool)
-    labels_of_all = FlatLabels(LabelTensor(torch.from_numpy(np.repeat(label_logs[None], 6000, 0))), is_arc)
+    labels_of_all = BatchedLabels(LabelTensor(torch.from_numpy(np.repeat(label_logs[None], 6000, 0))), is_arc)
 
     def draw(count: int) -> DrawnArrays:
         batch = repeated(scores, 6000, 9)
@@ -169,14 +169,3 @@ def test_labelled_trees() -> None:
     places = places_in(trees, found.rows[:, :, [1, 2, 4, 5]])
     np.testing.assert_allclose(found.log_probs, log_probs[places], rtol=0, atol=1e-12)
     assert_keys_law(places, found.keys, log_probs)
-
-
-def test_an_empty_batch() -> None:
-    scores, lengths, seeds = np.empty((0, 4, 4)), np.empty(0, np.int64), np.empty(0, np.uint64)
-
-    def sampler(scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
-        return np.empty((len(scores), count, 4), np.int64)
-
-    found = sample_distinct(kernels_of(sampler, single_root=True), scores, lengths, seeds, 3)
-    assert found.rows.shape == (0, 3, 4)
-    assert found.keys.shape == (0, 3)

@@ -11,7 +11,7 @@ from torch.distributions import kl_divergence
 from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, TreeCRF
 
 SCORES = {"scores", "lengths", "parts", "single_root", "kind_of_trees", "batch_shape", "event_shape"}
-VALUES = {"flat", "log_partition", "log_prob", "enumerate_support", "expected_uas", "comparable"}
+VALUES = {"batched", "log_partition", "log_prob", "enumerate_support", "expected_uas", "comparable"}
 BASES = {"with_scores", "given", "within", "tempered", "expand", "of_items"}  # what gives a base again
 MEMBERS = SCORES | VALUES | BASES | {"detach"}
 

@@ -242,7 +242,7 @@ def test_unchecked_scores_of_short_dtypes_are_those_of_float64(dtype: torch.dtyp
     """A short dtype is looked at for less, since whatever is finite in it can be summed."""
     scores = torch.randn(2, 4, 4, generator=generator(1)).to(dtype)
     scores[0, 1, 2] = value
-    short, long = (NonProjectiveCRF(part, validate_args=False).flat for part in (scores, scores.double()))
+    short, long = (NonProjectiveCRF(part, validate_args=False).batched for part in (scores, scores.double()))
     assert bool(short.log_partition.isfinite().all())
     torch.testing.assert_close(short.log_partition, long.log_partition, rtol=0, atol=0)
     torch.testing.assert_close(short.marginals, long.marginals, rtol=0, atol=0)

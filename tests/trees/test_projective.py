@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from helpers.oracles import all_trees, enumerated_log_marginals, precise_projective_log_partition, score_scale
-from helpers.ranking import random_graph, ranked_trees
+from helpers.oracles import enumerated_log_marginals, precise_projective_log_partition, score_scale
 from torch import Tensor
 from torch.distributions import kl_divergence
 
@@ -150,48 +149,3 @@ def test_several_roots_of_which_each_tree_has_one() -> None:
     assert kl_divergence(several, one).item() == pytest.approx(0.0)
     scores[4, 3] = 0.0
     assert kl_divergence(several, one).item() == torch.inf
-
-
-@ROOTS
-def test_lists_of_trees_equal_enumeration(single_root: bool) -> None:
-    """Ties too, and slots past the number of trees."""
-    stream = np.random.default_rng(4)
-    for kind in ("tied", "random"):
-        lengths = np.array([4, 2, 4, 3])
-        graphs = [random_graph(stream, n, kind, forbidden=0.15) for n in lengths]
-        scores = torch.full((4, 5, 5), torch.nan, dtype=torch.float64)
-        for item, graph in enumerate(graphs):
-            scores[item, : len(graph), : len(graph)] = torch.from_numpy(graph)
-        p = ProjectiveCRF(scores, torch.from_numpy(lengths), single_root=single_root, validate_args=False)
-        heads, totals, _ = p.topk(60)
-        one_by_one = list(p.best_first())
-        for item, graph in enumerate(graphs):
-            n, (trees, expected) = lengths[item], ranked_trees(graph, all_trees(len(graph) - 1, single_root, True))
-            found = heads[: len(trees), item, 1 : n + 1]
-            np.testing.assert_array_equal(found.numpy(), trees)
-            np.testing.assert_array_equal(totals[: len(trees), item].numpy(), expected)
-            assert (heads[len(trees) :, item] == -1).all()
-            assert (totals[len(trees) :, item] == -torch.inf).all()
-            for place, (tree, score) in enumerate(one_by_one):
-                assert torch.equal(tree[item], heads[place, item])
-                assert score[item] == totals[place, item]
-        assert len(one_by_one) == int((totals > -torch.inf).sum(0).max())
-
-
-@ROOTS
-def test_minimum_risk_and_conditions_equal_enumeration(single_root: bool) -> None:
-    generator = torch.Generator().manual_seed(5)
-    scores = 2 * torch.randn(5, 5, generator=generator, dtype=torch.float64)
-    p = ProjectiveCRF(scores, single_root=single_root)
-    trees = p.enumerate_support()
-    probs = p.log_prob(trees).exp()
-    agreement = (trees[:, None, 1:] == trees[None, :, 1:]).double().mean(-1)
-    assert torch.equal(p.minimum_risk(), trees[(agreement @ probs).argmax()])
-    known = trees[3].clone()
-    known[2] = known[4] = -1
-    agree = ((trees == known) | (known == -1)).all(-1)
-    assert 1 < agree.sum() < len(trees)
-    conditioned = p.given(known)
-    assert isinstance(conditioned, ProjectiveCRF)
-    expected = torch.where(agree, (probs / probs[agree].sum()).log(), -torch.inf)
-    torch.testing.assert_close(conditioned.log_prob(trees), expected)

@@ -1,34 +1,227 @@
-"""Projective trees with scores of siblings and grandparents: what the contract suite does not say."""
+"""Projective trees with scores of siblings and grandparents: what the contract suite does not say, by enumeration."""
+
+import itertools
 
 import pytest
 import torch
 from helpers.second_order import grandparents_of, random_scores, ranked, siblings_of
-from helpers.tree_cases import generator, is_grandparent
+from helpers.tree_cases import SecondOrderCase, generator, is_grandparent
+from torch import Tensor
 from torch.distributions import kl_divergence
 
-from treeparse import LabeledCRF, ProjectiveCRF, SecondOrderCRF, SiblingCRF, TreeparseError
-from treeparse.trees.families.second_order import GRANDPARENTS
-from treeparse.trees.parts import arcs_of
+from treeparse import (
+    LabeledCRF,
+    NonProjectiveCRF,
+    NoTreeError,
+    ProjectiveCRF,
+    SecondOrderCRF,
+    SiblingCRF,
+    TreeparseError,
+)
+from treeparse.trees import TreeCRF
+from treeparse.trees.families.second_order import GRANDPARENTS, Siblings
+from treeparse.trees.parts import Parts, arcs_of
 
+KINDS = {SiblingCRF: [siblings_of], SecondOrderCRF: [siblings_of, grandparents_of]}
+FAMILIES = pytest.mark.parametrize("family", KINDS, ids=["siblings", "second-order"])
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 
 
+def every_arc(p: TreeCRF, heads: Tensor) -> Tensor:
+    """Which trees ``(trees, n+1)`` have these heads, where they are known."""
+    return (p.enumerate_support()[:, 1:] == heads[1:]).logical_or(heads[1:] < 0).all(-1)
+
+
 @ROOTS
+@FAMILIES
 @pytest.mark.parametrize("ties", ["random", "tied", "equal"])
-def test_best_trees_and_lists_equal_enumeration(single_root: bool, ties: str) -> None:
-    for words in range(1, 6):
-        scores = random_scores(words, seed=words, kinds=2, ties=ties)
-        if ties == "tied":
+def test_best_trees_and_lists_equal_enumeration(single_root: bool, family: type[TreeCRF], ties: str) -> None:
+    for words, seed in itertools.product(range(1, 6), range(4)):
+        scores = random_scores(words, seed=seed, kinds=len(KINDS[family]), ties=ties)
+        if ties == "tied" and seed % 2:
             for part in scores[1:]:
-                part[torch.rand(part.shape, generator=generator(words)) < 0.1] = -torch.inf
-        heads, totals = ranked(scores, single_root, [siblings_of, grandparents_of])
-        p = SecondOrderCRF(*scores, single_root=single_root, validate_args=False)
+                part[torch.rand(part.shape, generator=generator(seed)) < 0.2] = -torch.inf
+        heads, totals = ranked(scores, single_root, KINDS[family])
+        p = family(*scores, single_root=single_root, validate_args=False)
         found, found_totals, _ = p.topk(60)
         count = min(60, len(heads))
         assert torch.equal(found[:count], heads[:count])
         torch.testing.assert_close(found_totals[:count], totals[:count], rtol=1e-12, atol=0)
         assert (found[count:] == -1).all() and (found_totals[count:] == -torch.inf).all()
         assert torch.equal(p.mode, found[0])
+        one_by_one = [tree for tree, _ in itertools.islice(p.best_first(), count)]
+        assert torch.equal(torch.stack(one_by_one or [found[0]]), found[: max(count, 1)])
+
+
+@ROOTS
+def test_long_lists_are_in_order_and_keep_to_the_tree(single_root: bool) -> None:
+    lengths = torch.tensor([12, 3, 20])
+    arcs, siblings = random_scores(20, 3, seed=1)
+    p = SiblingCRF(arcs, siblings, lengths, single_root=single_root)
+    heads, totals, _ = p.topk(200)
+    assert (totals.diff(dim=0)[totals[1:] > -torch.inf] <= 0).all()
+    torch.testing.assert_close(totals[:, [0, 2]], p.score(heads)[:, [0, 2]])
+    assert torch.equal(heads[0], p.mode)
+    for item in (0, 2):
+        assert len(heads[:, item].unique(dim=0)) == 200
+    assert (totals[:, 1] > -torch.inf).sum() == (7 if single_root else 12)  # all projective trees of three words
+
+
+@ROOTS
+def test_siblings_of_score_zero_leave_projective_trees(single_root: bool) -> None:
+    lengths = torch.tensor([9, 1, 5])
+    arcs, siblings = random_scores(9, 3, seed=2)
+    p = SiblingCRF(arcs, torch.zeros_like(siblings), lengths, single_root=single_root)
+    q = ProjectiveCRF(arcs, lengths, single_root=single_root)
+    assert torch.equal(p.mode, q.mode)
+    for name in ("log_partition", "marginals", "log_marginals"):
+        torch.testing.assert_close(getattr(p, name), getattr(q, name), rtol=0, atol=1e-12)
+    torch.testing.assert_close(p.entropy(), q.entropy(), rtol=0, atol=1e-12)
+    assert torch.equal(p.topk(50).heads, q.topk(50).heads)
+    values = torch.randn(3, 10, 10, 2, generator=generator(1), dtype=torch.float64)
+    torch.testing.assert_close(p.covariance(values, values), q.covariance(values, values), rtol=0, atol=1e-12)
+    torch.testing.assert_close(kl_divergence(p, p.tempered(2.0)), kl_divergence(q, q.tempered(2.0)), rtol=0, atol=1e-12)
+    torch.testing.assert_close(p.part_marginals[1].sum(-1), p.marginals, rtol=0, atol=1e-12)
+
+
+@ROOTS
+def test_conditions_temperatures_and_cross_entropies_of_both_kinds(single_root: bool) -> None:
+    scores = random_scores(4, seed=3)
+    p = SiblingCRF(*scores, single_root=single_root)
+    trees = p.enumerate_support()
+    log_probs = p.log_prob(trees)
+    known = torch.tensor([-1, -1, 3, -1, -1])
+    fits = every_arc(p, known)
+    given = p.given(known)
+    torch.testing.assert_close(given.log_prob(trees)[fits], log_probs[fits].log_softmax(0))
+    assert (given.log_prob(trees)[~fits] == -torch.inf).all()
+    torch.testing.assert_close(p.tempered(3.0).log_prob(trees), (log_probs / 3).log_softmax(0))
+    q = ProjectiveCRF(scores[0], single_root=single_root)
+    torch.testing.assert_close(p.cross_entropy(q), -(log_probs.exp() * q.log_prob(trees)).sum())
+    with pytest.raises(TreeparseError, match="p scores arcs, q scores arcs and siblings"):
+        q.cross_entropy(p)
+    wide = NonProjectiveCRF(scores[0], single_root=single_root)
+    torch.testing.assert_close(p.cross_entropy(wide), -(log_probs.exp() * wide.log_prob(trees)).sum())
+    one = p.with_scores(torch.zeros(5, 5).double())
+    torch.testing.assert_close(one.score(trees), p.score(trees) - q.score(trees))
+
+
+@ROOTS
+def test_the_gradient_of_the_entropy_is_minus_a_covariance(single_root: bool) -> None:
+    leaves = [part.requires_grad_() for part in random_scores(3, seed=4)]
+    gradients = torch.autograd.grad(SiblingCRF(*leaves, single_root=single_root).entropy(), leaves)
+    fixed = SiblingCRF(*(leaf.detach() for leaf in leaves), single_root=single_root)
+    size = 16 + 64
+    each = torch.eye(size, dtype=torch.float64).split([16, 64])
+    expected = -fixed.covariance(Parts((each[0].reshape(4, 4, size), each[1].reshape(4, 4, 4, size))), fixed.parts)
+    found = torch.cat([part.flatten() for part in gradients])
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@ROOTS
+def test_forbidden_siblings_leave_no_tree_with_them(single_root: bool) -> None:
+    arcs, siblings = random_scores(4, seed=5)
+    before = SiblingCRF(arcs, siblings.clone(), single_root=single_root)
+    siblings[2, 4, 3] = siblings[3, 1, 2] = -torch.inf
+    p = SiblingCRF(arcs, siblings, single_root=single_root)
+    has_forbidden = torch.tensor(
+        [not {(2, 4, 3), (3, 1, 2)}.isdisjoint(siblings_of(heads[1:])) for heads in before.enumerate_support().tolist()]
+    )
+    assert has_forbidden.any()
+    assert (p.log_prob(before.enumerate_support()[has_forbidden]) == -torch.inf).all()
+    assert len(p.enumerate_support()) == (~has_forbidden).sum()
+    assert p.part_marginals[1][2, 4, 3] == 0
+    assert before.cross_entropy(p) == torch.inf
+    assert p.cross_entropy(before).isfinite()
+    siblings[:, 3] = -torch.inf
+    with pytest.raises(NoTreeError, match=r"no .*tree has finite scores of its arcs and siblings"):
+        _ = SiblingCRF(arcs, siblings, single_root=single_root).log_partition
+
+
+@ROOTS
+def test_short_scores_give_what_their_conversion_gives(single_root: bool) -> None:
+    """In 16 and 32 bits siblings are read as they are; all values are those of float64, rounded once."""
+    for dtype in (torch.bfloat16, torch.float32):
+        short = [part.to(dtype) for part in random_scores(7, 2, seed=6)]
+        p = SiblingCRF(*short, single_root=single_root)
+        exact = SiblingCRF(*(part.double() for part in short), single_root=single_root)
+        for part, expected in zip(p.part_marginals, exact.part_marginals, strict=True):
+            assert torch.equal(part, expected.float())
+        assert torch.equal(p.entropy(), exact.entropy().float())
+        assert torch.equal(p.topk(9).heads, exact.topk(9).heads)
+        assert torch.equal(p.topk(9).scores, exact.topk(9).scores.float())
+        seeds = [generator(seed) for seed in (1, 1)]
+        assert torch.equal(p.sample((5,), generator=seeds[0]), exact.sample((5,), generator=seeds[1]))
+        leaves = [part.requires_grad_() for part in short]
+        gradients = torch.autograd.grad(SiblingCRF(*leaves, single_root=single_root).log_partition.sum(), leaves)
+        for gradient, expected in zip(gradients, exact.part_marginals, strict=True):
+            assert gradient.dtype == dtype
+            torch.testing.assert_close(
+                gradient, expected.to(dtype), rtol=1e-2 if dtype == torch.bfloat16 else 1e-6, atol=0
+            )
+
+
+@ROOTS
+@FAMILIES
+def test_lists_of_labelled_trees_equal_enumeration(single_root: bool, family: type[TreeCRF]) -> None:
+    for seed in range(5):
+        scores = random_scores(3, seed=seed, kinds=len(KINDS[family]))
+        labels = torch.randn(4, 4, 2, generator=generator(seed), dtype=torch.float64)
+        p = LabeledCRF(family(*scores, single_root=single_root), labels)
+        support = p.enumerate_support()
+        totals = p.score(*support)
+        order = totals.argsort(descending=True)
+        found = p.topk(len(totals) + 3)
+        assert torch.equal(found.heads[: len(order)], support[0][order])
+        assert torch.equal(found.labels[: len(order)], support[1][order])
+        torch.testing.assert_close(found.scores[: len(order)], totals[order])
+        assert (found.scores[len(order) :] == -torch.inf).all()
+        assert p.for_decoder("projective") is p
+        with pytest.raises(TreeparseError, match="trees score arcs and siblings"):
+            p.for_decoder("nonprojective")
+
+
+def test_siblings_of_trees_by_a_scan() -> None:
+    """The vectorised parts of trees against a scan for the nearest sibling; padding has none."""
+    lengths = torch.tensor([5, 3])
+    (trees,) = SecondOrderCase(False).trees(5)
+    found = Siblings().of_trees(trees, torch.full((len(trees),), 5))
+    for heads, indices in zip(trees[:, 1:].tolist(), found, strict=True):
+        expected = [(h * 6 + d) * 6 + x for h, d, x in siblings_of(heads)]
+        assert indices[indices >= 0].tolist() == expected
+    (short,) = SecondOrderCase(False).trees(3)
+    padded = torch.nn.functional.pad(short, (0, 2), value=4)
+    found = Siblings().of_trees(padded, torch.full((len(short),), 3))
+    assert ((found >= 0).sum(-1) == 3).all()
+    mask = Siblings().mask(lengths, 6)
+    used = torch.zeros(6**3, dtype=torch.bool)
+    used[Siblings().of_trees(trees, torch.full((len(trees),), 5)).clamp_min(0).flatten()] = True
+    used[0] = False
+    assert torch.equal(mask[0].flatten(), used)
+    assert not mask[1, 4:].any() and not mask[1, :, 4:].any() and not mask[1, :, :, 4:].any()
+
+
+def test_scores_of_siblings_are_checked() -> None:
+    arcs, siblings = random_scores(3, seed=1)
+    with pytest.raises(TreeparseError, match=r"Scores of siblings must have shape \(4, 4, 4\), got \(3, 4, 4\)"):
+        SiblingCRF(arcs, siblings[1:])
+    siblings[2, 3, 2] = torch.nan
+    with pytest.raises(TreeparseError, match=r"The score of siblings at \(2, 3, 2\) is nan"):
+        SiblingCRF(arcs, siblings)
+    siblings[2, 3, 2], siblings[2, 3, 1] = 0.0, torch.nan  # not between 2 and 3
+    assert SiblingCRF(arcs, siblings).log_partition.isfinite()
+    with pytest.raises(TreeparseError, match="one sampler, got 'wilson'"):
+        SiblingCRF(arcs, siblings).family.sample((arcs, siblings), torch.tensor([3]), torch.tensor([1]), 1, "wilson")
+
+
+@ROOTS
+def test_relaxed_samples_are_differentiable_in_both_kinds(single_root: bool) -> None:
+    leaves = [part.requires_grad_() for part in random_scores(4, seed=7)]
+    p = SiblingCRF(*leaves, single_root=single_root)
+    sample = p.relaxed_sample(0.5, hard=True, generator=generator(1))
+    assert p.log_prob(torch.nn.functional.pad(sample[:, 1:].argmax(0), (1, 0), value=-1)) > -torch.inf
+    for gradient in torch.autograd.grad((sample * torch.arange(5.0)[:, None]).sum(), leaves):
+        assert gradient.any()
 
 
 @ROOTS
@@ -49,21 +242,7 @@ def test_grandparents_of_score_zero_leave_siblings(single_root: bool) -> None:
         kl_divergence(q, p)
 
 
-@ROOTS
-def test_lists_of_labelled_trees_equal_enumeration(single_root: bool) -> None:
-    scores = random_scores(3, seed=3, kinds=2)
-    labels = torch.randn(4, 4, 2, generator=generator(3), dtype=torch.float64)
-    p = LabeledCRF(SecondOrderCRF(*scores, single_root=single_root), labels)
-    support = p.enumerate_support()
-    totals = p.score(*support)
-    order = totals.argsort(descending=True)
-    found = p.topk(len(totals))
-    assert torch.equal(found.heads, support[0][order])
-    assert torch.equal(found.labels, support[1][order])
-    torch.testing.assert_close(found.scores, totals[order])
-
-
-def test_parts_of_trees_by_a_scan() -> None:
+def test_grandparents_of_trees_by_a_scan() -> None:
     (trees, _) = ranked(random_scores(4, seed=1), False, [siblings_of])
     found = GRANDPARENTS.of_trees(trees, torch.full((len(trees),), 4))
     for heads, indices in zip(trees[:, 1:].tolist(), found, strict=True):

@@ -428,7 +428,7 @@ def test_labels_over_two_kinds_of_part(case: ToyCase) -> None:
     assert torch.equal(torch.stack(labelled.mode), torch.stack([heads[best], labels[best]]))
     accuracy = torch.stack([labelled.expected_las(*pair) for pair in zip(heads, labels, strict=True)])
     torch.testing.assert_close(labelled.expected_las(*labelled.minimum_risk()), accuracy.max())
-    torch.testing.assert_close(labelled.arcs.flat.part_marginals[1].sum((0, 2)), torch.ones(4, dtype=torch.float64))
+    torch.testing.assert_close(labelled.arcs.batched.part_marginals[1].sum((0, 2)), torch.ones(4, dtype=torch.float64))
     other = LabeledCRF(ToyCRF(arcs, 0.5 * valencies, single_root=case.single_root), label_scores)
     product = combined([labelled, other], "scores")
     torch.testing.assert_close(

@@ -126,14 +126,6 @@ def test_arguments_are_checked() -> None:
                 p.sample_without_replacement(1, method="beam")
 
 
-def test_results_have_the_type_of_the_scores() -> None:
-    for case in CASES:
-        p = case.make([part.float() for part in case.parameters(3, seed=10)])
-        *columns, log_probs, keys = p.sample_without_replacement(2)
-        assert all(column.dtype == torch.int64 for column in columns)
-        assert log_probs.dtype == keys.dtype == torch.float32
-
-
 @pytest.mark.parametrize(
     "case", [case for case in CASES if not case.labels and case.kind != TORCH], ids=lambda case: case.name
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -35,10 +35,6 @@ class SharedDropout(nn.Module):
 class WordDropout(nn.Module):
     """Replace ids by ``unknown`` at the given rate, to train its embedding; ids below ``specials`` stay."""
 
-    rate: float
-    unknown: int
-    specials: int
-
     def __init__(self, rate: float, *, unknown: int, specials: int) -> None:
         super().__init__()
         self.rate, self.unknown, self.specials = rate, unknown, specials
@@ -70,44 +66,32 @@ class CharacterEncoder(nn.Module):
         with torch.autocast(characters.device.type, enabled=False):
             # Call the embedding instead of reading its weights, so that padding gets no gradient and stays zero.
             symbols = self.embedding(torch.arange(self.embedding.num_embeddings, device=characters.device))
-            windows = [_window(symbols, convolution) for convolution in self.convolutions]
+            tables = [(convolution, _table_of(convolution, symbols)) for convolution in self.convolutions]
             parts = _by_length(characters)
-            vectors = [torch.cat([_pooled(window, spelled) for window in windows], -1) for spelled, _ in parts]
+            vectors = [torch.cat([_pooled(*table, spelled) for table in tables], -1) for spelled, _ in parts]
         encoded = torch.cat(vectors).relu()
         if len(parts) > 1:
             encoded = encoded[torch.cat([rows for _, rows in parts]).argsort()]
         return functional.embedding(forms, encoded)
 
 
-class _Window(NamedTuple):
-    """A convolution as a table with a row for each offset and character, which is small as characters are few."""
-
-    width: int
-    characters: int  # number of characters
-    table: Tensor  # (width * count, filters)
-    bias: Tensor
+def _table_of(convolution: Any, symbols: Tensor) -> Tensor:
+    """Return a convolution as a table, with a row for each offset and character: small, as characters are few."""
+    return torch.einsum("cs,fso->ocf", symbols, convolution.weight).flatten(0, 1)
 
 
-def _window(symbols: Tensor, convolution: nn.Module) -> _Window:
-    assert isinstance(convolution, nn.Conv1d) and convolution.bias is not None
-    (width,) = convolution.kernel_size
-    table = torch.einsum("cs,fso->ocf", symbols, convolution.weight).flatten(0, 1)
-    return _Window(width, len(symbols), table, convolution.bias)
-
-
-def _pooled(window: _Window, characters: Tensor) -> Tensor:
+def _pooled(convolution: Any, table: Tensor, characters: Tensor) -> Tensor:
     """Return the maximum (U, filters) of a convolution over the positions of each form (U, L).
 
-    The convolution sums rows of the table, which is much less work than a product at every position.
+    The convolution sums rows of its table, which is much less work than a product at every position.
     """
-    width = window.width
+    (width,) = convolution.kernel_size
     padded = functional.pad(characters, (width // 2, (width - 1) // 2))
-    rows = padded.unfold(1, width, 1) + window.characters * torch.arange(width, device=characters.device)
-    sums = functional.embedding_bag(rows.reshape(-1, width), window.table, mode="sum").unflatten(
-        0, (-1, characters.shape[1])
-    )
+    offsets = len(table) // width * torch.arange(width, device=characters.device)
+    rows = (padded.unfold(1, width, 1) + offsets).reshape(-1, width)
+    sums = functional.embedding_bag(rows, table, mode="sum").unflatten(0, (-1, characters.shape[1]))
     # Padding never wins the maximum: otherwise a form's vector would depend on the longest form of its batch.
-    return sums.masked_fill((characters == 0).unsqueeze(-1), -torch.inf).amax(1) + window.bias
+    return sums.masked_fill((characters == 0).unsqueeze(-1), -torch.inf).amax(1) + convolution.bias
 
 
 def _by_length(characters: Tensor) -> list[tuple[Tensor, Tensor]]:

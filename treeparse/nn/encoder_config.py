@@ -22,8 +22,8 @@ WIDEST = 1000  # characters
 
 def weights_with(module: nn.Module, part: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return a module's state dict, with ``weights`` instead of the entries whose names begin with ``part``."""
-    own = {name: tensor for name, tensor in module.state_dict().items() if not name.startswith(part)}
-    return own | {f"{part}{name}": tensor for name, tensor in weights.items()}
+    others = {name: tensor for name, tensor in module.state_dict().items() if not name.startswith(part)}
+    return others | {f"{part}{name}": tensor for name, tensor in weights.items()}
 
 
 class Learner(nn.Module):
@@ -43,7 +43,6 @@ class Learner(nn.Module):
 
     def advance(self, progress: float) -> None:
         """Note the share of training steps that are done; training calls this before every step."""
-        return
 
 
 class Encoder(Learner, ABC):

@@ -1,13 +1,19 @@
-"""Build models of the library transformers from plain data."""
+"""Build models of the library transformers from plain data, and add low-rank adapters (Hu et al. 2022) to them.
+
+Adapters are those of the library peft, which only this module imports. In a model with adapters, peft renames the
+pretrained weights of the adapted layers.
+"""
 
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from treeparse.errors import TreeparseError, did_you_mean
 
@@ -33,6 +39,7 @@ REFUSED = re.compile(r"auto_map|.*_implementation.*|quantization_config|use_kern
 COUNTED = re.compile(r"(num|n)_.*(layer|expert|block|group|head).*|.*layers|.*depth.*")  # counts of modules to build
 DEFAULT_LIMIT = 512  # subwords, for a model without a limit
 UNLIMITED = 10**6
+INNER = ".base_layer."  # in peft's name of a pretrained weight
 
 
 def library() -> Any:
@@ -191,3 +198,65 @@ def _settings(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield inner, value
         if isinstance(value, dict | list):
             yield from _settings(value, inner)
+
+
+def no_adapters(problem: object) -> TreeparseError:
+    """Return the error for a missing library of adapters."""
+    return TreeparseError(
+        f"Adapters (encoder.lora_rank) need the library peft ({problem}): pip install treeparse[lora], or set "
+        "encoder.lora_rank to 0."
+    )
+
+
+def add_adapters(model: nn.Module, rank: int, alpha: Any, dropout: float, targets: Sequence[str]) -> None:
+    """Add an adapter to each target layer and freeze all other parameters of the model.
+
+    New adapters do not change the model's outputs. Raises ``TreeparseError`` if peft is not installed, or if the model
+    has no target layer.
+    """
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError as error:
+        raise no_adapters(error) from error
+    settings = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=list(targets) or None)
+    with warnings.catch_warnings(), library_faults(_no_target(targets)):
+        warnings.filterwarnings("ignore", "fan_in_fan_out is set")  # peft detects the transposed layers of GPT-2 itself
+        inject_adapter_in_model(settings, model)
+
+
+def _no_target(targets: Sequence[str]) -> Any:
+    names = ", ".join(targets) or "the default of peft"
+    return lambda text: TreeparseError(
+        f"encoder.lora_targets must name layers of the model, such as query and value, got {names} ({text})."
+    )
+
+
+def base_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return the model's weights without adapters, named as without adapters; not copies."""
+    adapted = _adapted_layers(model)
+    return {
+        name.replace(INNER, "."): tensor
+        for name, tensor in model.state_dict().items()
+        if INNER in name or not _inside(name, adapted)
+    }
+
+
+def merged_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Return the weights of an equal model without adapters; new tensors for adapted layers."""
+    adapted = _adapted_layers(model)
+    weights = {name: tensor for name, tensor in model.state_dict().items() if not _inside(name, adapted)}
+    for name, layer in adapted.items():
+        merged = deepcopy(layer)
+        merged.merge()
+        weights |= {f"{name}.{part}": tensor for part, tensor in merged.get_base_layer().state_dict().items()}
+    return weights
+
+
+def _adapted_layers(model: nn.Module) -> dict[str, Any]:
+    return {name: layer for name, layer in model.named_modules() if hasattr(layer, "base_layer")}
+
+
+def _inside(name: str, layers: Mapping[str, Any]) -> bool:
+    """Return whether a parameter belongs to one of these layers."""
+    parts = name.split(".")
+    return any(".".join(parts[:end]) in layers for end in range(1, len(parts)))

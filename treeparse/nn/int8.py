@@ -6,7 +6,7 @@ row's results do not depend on other rows. Sums of products are exact. Biases an
 
 import copy
 from functools import cache
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,6 @@ VNNI = ("avx512_vnni", "avx_vnni", "avx10_1", "amx_int8")  # as torch names inst
 LEAST_WEIGHTS = 10_000  # of a linear layer, because int8 does not speed up smaller ones
 LEAST_SCALE = 1e-30  # of outputs whose weights are all zero
 FLOAT_OUTPUTS = (1.0, 0, torch.float32)
-Model = TypeVar("Model", bound=nn.Module)
 
 
 class Rows(NamedTuple):
@@ -82,11 +81,6 @@ class Int8Weights:
 class Int8Linear(nn.Module):
     """Replacement, outside training, for a ``torch.nn.Linear`` with these weights (outputs, inputs)."""
 
-    weight: Tensor
-    bias: Tensor | None
-    out_features: int
-    in_features: int
-
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
         self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
@@ -102,10 +96,6 @@ class Int8Linear(nn.Module):
 class Int8LSTM(nn.Module):
     """Replacement for a ``torch.nn.LSTM`` of one layer: one direction of `Int8Products`."""
 
-    inputs: Int8Weights
-    recurrent: Int8Weights
-    bias: Tensor
-
     def __init__(self, lstm: nn.LSTM) -> None:
         super().__init__()
         inputs, recurrent, bias = (weights.detach() for weights in lstm_weights(lstm))
@@ -116,31 +106,28 @@ class Int8LSTM(nn.Module):
 class Int8Products:
     """The products of two directions of a packed layer (`treeparse.nn.packed.Products`)."""
 
-    hidden_size: int
-    directions: tuple[Int8LSTM, ...]
-
     def __init__(self, *directions: Int8LSTM) -> None:
         self.hidden_size, self.directions = directions[0].hidden_size, directions
 
     def project(self, inputs: Tensor) -> Tensor:
         gates = inputs.new_empty(2, len(inputs), 4 * self.hidden_size)
-        for direction, own in zip(self.directions, gates, strict=True):
-            direction.inputs.product(Rows.scaled_each(inputs), direction.bias, own)
+        for direction, out in zip(self.directions, gates, strict=True):
+            direction.inputs.product(Rows.scaled_each(inputs), direction.bias, out)
         return gates
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
-        for direction, own, previous in zip(self.directions, gates, states, strict=True):
-            direction.recurrent.add_product(own, Rows.within_one(previous))
+        for direction, sums, previous in zip(self.directions, gates, states, strict=True):
+            direction.recurrent.add_product(sums, Rows.within_one(previous))
 
 
-class Int8Copy(Generic[Model]):
+class Int8Copy:
     """An int8 copy of a model, made on first use and again after its weights change."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._copy: tuple[object, Model] | None = None
+        self._copy: tuple[object, nn.Module] | None = None
 
-    def get(self) -> Model:
+    def get(self) -> Any:
         """Return the copy, which shares all other tensors with the model.
 
         Raises ``TreeparseError`` for weights that are not float32 on a CPU, or a build of torch without int8 products.
@@ -156,10 +143,10 @@ class Int8Copy(Generic[Model]):
             raise TreeparseError("This build of torch has no int8 products: choose the precision 32 or auto.")
         versions = tuple((weight.data_ptr(), weight._version) for weight in weights)
         if self._copy is None or self._copy[0] != versions:
-            self._copy = versions, cast(Model, _in_int8(self._model))
+            self._copy = versions, _in_int8(self._model)
         return self._copy[1]
 
-    def __reduce__(self) -> tuple[type["Int8Copy[Model]"], tuple[Model]]:
+    def __reduce__(self) -> tuple[type["Int8Copy"], tuple[nn.Module]]:
         return Int8Copy, (self._model,)  # packed int8 weights can be neither copied nor pickled
 
 

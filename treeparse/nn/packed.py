@@ -94,8 +94,8 @@ class FloatProducts:
 
     def project(self, inputs: Tensor) -> Tensor:
         gates = inputs.new_empty(2, len(inputs), 4 * self.hidden_size)
-        for weights, bias, own in zip(self.inputs, self.biases, gates, strict=True):
-            torch.addmm(bias, inputs, weights.T, out=own)
+        for weights, bias, out in zip(self.inputs, self.biases, gates, strict=True):
+            torch.addmm(bias, inputs, weights.T, out=out)
         return gates
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:

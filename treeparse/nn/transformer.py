@@ -21,8 +21,16 @@ from treeparse.sentence import Sentence
 from .bilstm import BiLSTMLayer, through_layers
 from .embedding import character_encoder, spelling_and_tags, spelling_and_tags_size, tag_tables
 from .encoder_config import LARGEST, MOST_LAYERS, LexicalConfig, check_counts, check_rates
-from .huggingface import build_transformer, checked_architecture, checkpoint_layers, layer_depths, most_subwords
-from .lora import add_adapters, base_weights, merged_weights
+from .huggingface import (
+    add_adapters,
+    base_weights,
+    build_transformer,
+    checked_architecture,
+    checkpoint_layers,
+    layer_depths,
+    merged_weights,
+    most_subwords,
+)
 from .pretrained import Pretrained, public_name
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
@@ -237,10 +245,6 @@ class TransformerEncoder(Encoder):
     Raises ``TreeparseError`` for an invalid architecture.
     """
 
-    factor: float
-    decay: float
-    tags: nn.ModuleDict
-
     def __init__(self, config: TransformerConfig, sizes: Mapping[str, int] = NO_SIZES) -> None:
         super().__init__()
         self.pooling: Pooling = config.pooling
@@ -263,7 +267,7 @@ class TransformerEncoder(Encoder):
         self.tags, self.characters = tag_tables(config, sizes), character_encoder(config, sizes)
         size += spelling_and_tags_size(config)
         inputs = [size] + [2 * config.hidden_size] * (config.layers - 1) if config.hidden_size else []
-        self.layers: nn.ModuleList = nn.ModuleList(BiLSTMLayer(each, config.hidden_size) for each in inputs)
+        self.layers: nn.ModuleList = nn.ModuleList(BiLSTMLayer(width, config.hidden_size) for width in inputs)
         self.output_size: int = 2 * config.hidden_size or size
         self.frozen: bool = config.frozen
         self._depths = layer_depths(self.transformer)

@@ -56,16 +56,11 @@ A constraint is an entry of a file that ``GeneralizedExpectation`` or ``Posterio
       probability: 0.9  # the share with such a head; or [0.8, 1.0], at_least: 0.8, at_most: 0.1
 """
 
-from treeparse.objectives.likelihood import MeanField
-from treeparse.objectives.risk import MaxMargin
-
 from .constraints import GeneralizedExpectation, PosteriorRegularization
-from .likelihood import Entropy, HeadSelection, TreeLikelihood, known_tree
-from .objective import Data, Objective, Ramp, Schedule, Term, total_loss
-from .reference import ArcScores, Itself, Reference, ShortArcs, check_temperature, write_arc_scores
-from .risk import KBestRisk, MinimumRisk, SampledRisk
-from .teaching import Divergence, SilverTrees
-from .weighted_sum import Weighted, WeightedSum
+from .likelihood import Entropy, HeadSelection, MeanField, TreeLikelihood, known_tree
+from .objective import Data, Objective, Ramp, Schedule, Term, Weighted, WeightedSum, check_temperature, total_loss
+from .risk import KBestRisk, MaxMargin, MinimumRisk, SampledRisk
+from .teaching import ArcScores, Divergence, Itself, Reference, ShortArcs, SilverTrees, write_arc_scores
 
 __all__ = [
     "ArcScores",

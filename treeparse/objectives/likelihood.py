@@ -1,7 +1,7 @@
 """Likelihoods of the gold tree, exact over trees or word by word, and the entropy of all trees."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -118,19 +118,11 @@ def head_selection(scores: Tensor, batch: Batch, heads: Tensor) -> Tensor:
     return -gold.masked_fill(headless, -torch.inf).masked_fill(~known, 0.0).sum(-1)
 
 
-class KnownTrees(NamedTuple):
-    """What is known of the gold trees of a batch of B items; -1 where unknown."""
+def known_trees(distribution: LabeledCRF, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the known heads and labels ``(B, n+1)`` of gold trees, -1 where unknown; raise if nothing is known.
 
-    heads: Tensor  # (B, n+1) int64
-    labels: Tensor  # (B, n+1) int64
-    partial: Tensor  # (I,) int64: the items with a word of unknown head
-
-
-def known_trees(distribution: LabeledCRF, batch: Batch) -> KnownTrees:
-    """Return what is known of the gold trees, if these are trees of the distribution; raise if nothing is.
-
-    Words with a non-projective arc have no known head and label, unless the distribution has such arcs. Causes no
-    device sync.
+    The third result ``(I,)`` int64 is the items with a word of unknown head. Words with a non-projective arc have no
+    known head and label, unless the distribution has such arcs. Causes no device sync.
     """
     heads, labels = known_tree(batch)
     on_cpu = batch.on_cpu
@@ -143,7 +135,7 @@ def known_trees(distribution: LabeledCRF, batch: Batch) -> KnownTrees:
             opened = moved(opened, heads.device)
             heads, labels = heads.masked_fill(opened, -1), labels.masked_fill(opened, -1)
     partial = (on_cpu.word_mask() & ~is_known).any(-1).nonzero().squeeze(-1)
-    return KnownTrees(heads, labels, moved(partial, heads.device))
+    return heads, labels, moved(partial, heads.device)
 
 
 def known_tree(batch: Batch) -> tuple[Tensor, Tensor]:
@@ -163,16 +155,14 @@ class MeanField(Objective):
         rounds: the number of rounds of the approximation.
     """
 
-    objective: Objective | TreeLikelihood
-    rounds: int
-
     needs_sums = False
 
     def __init__(self, objective: Objective | None = None, rounds: int = 3) -> None:
         super().__init__()
         if rounds < 0:
             raise TreeparseError(f"The number of rounds must be 0 or more, got {rounds}.")
-        self.objective, self.rounds = objective or TreeLikelihood(), rounds
+        self.objective: Objective = objective or TreeLikelihood()
+        self.rounds = rounds
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` of the approximation. Raises for trees that need none."""

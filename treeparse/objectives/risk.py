@@ -8,7 +8,7 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.objectives.likelihood import known_tree, known_trees
-from treeparse.objectives.objective import Data, Objective, Ramp, Schedule, check_choice, value_at
+from treeparse.objectives.objective import Data, Objective, Ramp, Schedule, check_choice, check_nonnegative, value_at
 from treeparse.trees import LabeledCRF, LabeledTree
 from treeparse.trees.estimators import sample_mean, unordered_set
 from treeparse.trees.parts import arcs_of
@@ -59,9 +59,6 @@ class SampledRisk(ListedRisk):
         cost: as for ``MinimumRisk``.
     """
 
-    samples: int
-    replacement: bool
-
     def __init__(self, samples: int = 8, replacement: bool = False, cost: Cost = "las") -> None:
         super().__init__()
         self.samples, self.replacement = check_trees(samples), replacement
@@ -70,10 +67,9 @@ class SampledRisk(ListedRisk):
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` words; trees are drawn with torch's default generator."""
         if self.replacement:
-            trees = distribution.sample((self.samples,))
+            trees, estimate = distribution.sample((self.samples,)), sample_mean
         else:
-            trees = distribution.sample_without_replacement(self.samples)[:2]
-        estimate = sample_mean if self.replacement else unordered_set
+            trees, estimate = distribution.sample_without_replacement(self.samples)[:2], unordered_set
         return estimate(distribution.log_prob(*trees), self.cost_of(*trees, batch))
 
 
@@ -86,9 +82,6 @@ class KBestRisk(ListedRisk):
             greater scale gives the best tree more weight.
         cost: as for ``MinimumRisk``.
     """
-
-    trees: int
-    scale: Schedule | int
 
     def __init__(self, trees: int = 8, scale: Schedule = 1.0, cost: Cost = "las") -> None:
         super().__init__()
@@ -137,9 +130,7 @@ class MaxMargin(Objective):
 
     def __init__(self, cost: float = 1.0) -> None:
         super().__init__()
-        if not 0 <= cost < torch.inf:
-            raise TreeparseError(f"cost must be a finite number that is at least 0, got {cost}.")
-        self.cost = cost
+        self.cost: float = check_nonnegative("cost", cost)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)``, 0 or more, in the unit of scores. Raises if the known heads and labels fit no tree."""
@@ -157,12 +148,12 @@ def costliest(distribution: LabeledCRF, heads: Tensor, labels: Tensor, cost: flo
     A word is wrong if its head differs from a known head, or its label under that head from a known label; -1 is
     unknown.
     """
-    flat, scores = distribution.base.flat, distribution.labels
+    trees, scores = distribution.base.batched, distribution.labels
     is_known, is_gold = heads.unsqueeze(-2) >= 0, arcs_of(heads)
-    own = scores.of_trees(heads)  # (B, n+1, L) of the gold arcs
     ids = torch.arange(scores.count, device=heads.device)
-    own = own + cost * ((labels.unsqueeze(-1) >= 0) & (labels.unsqueeze(-1) != ids))
-    augmented = torch.where(is_gold, own.amax(-1).unsqueeze(-2), scores.best() + cost * is_known)
-    best = flat.with_arcs(flat.arcs + augmented).heads
-    label_scores = torch.where((best == heads).unsqueeze(-1), own, scores.of_trees(best))
+    wrong = (labels.unsqueeze(-1) >= 0) & (labels.unsqueeze(-1) != ids)
+    of_gold = scores.of_trees(heads) + cost * wrong  # (B, n+1, L)
+    augmented = torch.where(is_gold, of_gold.amax(-1).unsqueeze(-2), scores.best() + cost * is_known)
+    best = trees.with_parts(trees.parts.with_arcs(trees.arcs + augmented)).heads
+    label_scores = torch.where((best == heads).unsqueeze(-1), of_gold, scores.of_trees(best))
     return LabeledTree(best, torch.where(best >= 0, label_scores.argmax(-1), -1))

@@ -19,7 +19,7 @@ from treeparse.model.folder import check_local_model
 from treeparse.model.parser_config import LinearConfig
 from treeparse.model.settings import DEFAULT_CLASSES, add_parser_arguments
 from treeparse.nn import BiLSTMConfig, TransformerConfig
-from treeparse.nn.lora import no_adapters
+from treeparse.nn.huggingface import no_adapters
 from treeparse.objectives import Objective
 from treeparse.training.train_config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
 from treeparse.training.trainer import add_trainer_arguments, trainer_settings

@@ -84,13 +84,12 @@ from treeparse.trees.arc_crfs import NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.estimators import horvitz_thompson, sample_mean, unordered_set
-from treeparse.trees.labels.combination import combined
+from treeparse.trees.labels.combination import LabeledDistribution, Mixture, combined
 from treeparse.trees.labels.labeled_crf import LabeledCRF
-from treeparse.trees.labels.labeled_trees import LabeledTree
-from treeparse.trees.labels.mixture import LabeledDistribution, Mixture
 from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.parts import Parts
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF, SecondOrderCRF, SiblingCRF
+from treeparse.trees.tree_lists import LabeledTree
 from treeparse.user_code import class_named
 
 __all__ = [

@@ -44,12 +44,8 @@ def climb(score: TreeScore, starts: Tensor, *, single_root: bool = True) -> Clim
         TreeparseError: for starts of another shape, without words, or that are no trees, and for scores of another
             shape or NaN.
     """
-    if (
-        starts.dtype != torch.int64
-        or starts.dim() != 2
-        or starts.shape[1] < 2
-        or bool((starts[:, 1:] < 0).any() | (starts >= starts.shape[1]).any())
-    ):
+    is_list = starts.dtype == torch.int64 and starts.dim() == 2 and starts.shape[1] > 1
+    if not is_list or bool((starts[:, 1:] < 0).any() | (starts >= starts.shape[1]).any()):
         raise TreeparseError(
             f"Starts must be heads (S, n+1) of trees of n words without padding, got a tensor of {tuple(starts.shape)}."
         )
@@ -60,10 +56,7 @@ def climb(score: TreeScore, starts: Tensor, *, single_root: bool = True) -> Clim
         )
     trees, scores = starts.clone(), _scores(score, starts)
     for index in range(len(trees)):
-        while True:
-            changed = changes(trees[index], single_root=single_root)
-            if not len(changed):
-                break
+        while len(changed := changes(trees[index], single_root=single_root)):
             offers = _scores(score, changed)
             best = int(offers.argmax())
             if not bool(offers[best] > scores[index]):
@@ -129,10 +122,8 @@ def mean_field(
     """
     is_part = SIBLINGS.mask(lengths, scores.shape[-1])
     if single_root:  # node 0 has one dependent, whose sibling is node 0
-        is_part = is_part.clone()
         is_part[:, 0, :, 1:] = False
-    parts = torch.where(siblings == -torch.inf, FORBIDDEN, siblings)
-    parts = torch.where(is_part, parts, 0.0)
+    parts = torch.where(is_part, torch.where(siblings == -torch.inf, FORBIDDEN, siblings), 0.0)
 
     def under(added: Tensor | float) -> MeanFieldCRF:
         return MeanFieldCRF(scores + added, lengths, single_root=single_root, validate_args=validate_args)

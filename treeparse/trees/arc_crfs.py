@@ -1,17 +1,15 @@
 """The distributions over trees that score arcs alone."""
 
-from collections.abc import Sequence
 from typing import get_args
 
 import torch
-from torch import Size, Tensor
+from torch import Tensor
 
 from treeparse.errors import TreeparseError
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
-from treeparse.trees.families import Backend, Family, Method
+from treeparse.trees.families import Backend, Family
 from treeparse.trees.families.arc_families import Nonprojective, Projective
-from treeparse.trees.randomness import Generators
 
 BACKENDS = get_args(Backend)
 
@@ -56,21 +54,6 @@ class NonProjectiveCRF(TreeCRF):
     @property
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
         return families.nonprojective(self.scores.device, single_root=self.single_root, backend=self.backend)
-
-    def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self,
-        sample_shape: Size | Sequence[int] = (),
-        *,
-        generator: Generators = None,
-        method: Method | None = None,
-    ) -> Tensor:
-        """Draw exact, independent samples: heads ``(*sample, *batch, n+1)``.
-
-        ``method`` is "expansion", which takes O(n^3) once and O(n^2) a tree for all scores; or random walks, which are
-        faster on flat scores ([Samp]; [Unb]): "wilson" for any number of roots, "wilson_marginal" for a single root.
-        None takes a fast method for each item. ``generator`` is one generator, or one for each item.
-        """
-        return self._sample(sample_shape, generator, method)
 
 
 class ProjectiveCRF(TreeCRF):

@@ -11,7 +11,7 @@ broadcast. One list of heads, or of labels, ``(n+1,)`` serves a whole batch. For
   pad lists of trees. With validated arguments, a list that lacks some heads raises, and so does a head that is no node.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -105,26 +105,33 @@ def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: b
     """
     if heads.is_floating_point() or heads.is_complex() or heads.dtype == torch.bool:
         raise TreeparseError(f"{name} must be integers, got {heads.dtype}.")
-    shape, own = tuple(words.shape), tuple(heads.shape)
-    first = len(own) - len(shape) if samples else 0
-    if own != shape and own != shape[-1:] and (first < 0 or own[-1:] != shape[-1:] or not fits(own[first:], shape)):
+    shape, sizes = tuple(words.shape), tuple(heads.shape)
+    first = len(sizes) - len(shape) if samples else 0
+    fit = first >= 0 and sizes[-1:] == shape[-1:] and fits(sizes[first:], shape)
+    if sizes != shape[-1:] and not fit:
         names, here = ("(*sample, *batch, n+1)", "here ending in") if samples else ("(*batch, n+1)", "here")
-        raise TreeparseError(f"{name} must have the shape {names}, {here} {shape}, got {own}: {BROADCASTING}.")
-    if heads.dtype is not torch.int64 or heads.device != words.device:
-        heads = moved(heads, words.device, torch.int64)
-    return torch.where(words, heads, -1)
+        raise TreeparseError(f"{name} must have the shape {names}, {here} {shape}, got {sizes}: {BROADCASTING}.")
+    return torch.where(words, moved(heads, words.device, torch.int64), -1)
 
 
-def check_trees(heads: Tensor, labels: Tensor, words: Tensor, *, samples: bool = False) -> tuple[Tensor, Tensor]:
-    """Return heads and labels as `check_heads` does, broadcast to one shape."""
-    checked = check_heads(heads, words, samples=samples), check_heads(labels, words, "Labels", samples=samples)
-    heads, labels = torch.broadcast_tensors(*checked)
-    return heads, labels
+def check_trees(
+    value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None, words: Tensor, *, samples: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Return heads and labels, of two arguments or of one pair, as `check_heads` does, broadcast to one shape."""
+    heads, ids = heads_and_labels(value, labels)
+    if ids is None:
+        raise TreeparseError(
+            "A labelled tree must be a pair of heads and labels, or two tensors, got a Tensor without labels. For "
+            "heads with any labels, use p.arcs.log_prob(heads)."
+        )
+    checked = check_heads(heads, words, samples=samples), check_heads(ids, words, "Labels", samples=samples)
+    heads, ids = torch.broadcast_tensors(*checked)
+    return heads, ids
 
 
-def fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Tell whether a shape has all dimensions of another one, of the same size or of size 1."""
-    return len(own) == len(shape) and all(size in (1, full) for size, full in zip(own, shape, strict=True))
+def fits(sizes: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Tell whether sizes are those of a shape, or 1 where they differ."""
+    return len(sizes) == len(shape) and all(size in (1, full) for size, full in zip(sizes, shape, strict=True))
 
 
 def check_head_range(heads: Tensor, lengths: Tensor) -> None:
@@ -173,17 +180,6 @@ def heads_and_labels(
     return value, labels
 
 
-def labeled_tree(value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return heads and labels from two arguments or from one pair; raise where labels are missing."""
-    heads, labels = heads_and_labels(value, labels)
-    if labels is None:
-        raise TreeparseError(
-            "A labelled tree must be a pair of heads and labels, or two tensors, got a Tensor without labels. For "
-            "heads with any labels, use p.arcs.log_prob(heads)."
-        )
-    return heads, labels
-
-
 def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
     """Raise for the first score of an arc that is NaN, +inf or, if finite, beyond ``MAX_SCORE``.
 
@@ -192,11 +188,8 @@ def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
     if not _may_be_unusable(scores.detach()):
         return
     arcs = arc_mask(lengths, scores.shape[lengths.dim()])
-    bad = _first_unusable(scores, arcs.reshape(*arcs.shape, *[1] * (scores.dim() - arcs.dim())))
-    if bad:
-        item, (head, dependent) = bad[: lengths.dim()], bad[lengths.dim() :][:2]
-        what = f"The score of {of}arc {head} -> {dependent}{_of_item(item)}"
-        raise _unusable_score(what, scores[tuple(bad)].item(), "it" if of else "an arc")
+    mask = arcs.reshape(*arcs.shape, *[1] * (scores.dim() - arcs.dim()))
+    _check_usable(scores, mask, lengths.dim(), lambda part: f"{of}arc {part[0]} -> {part[1]}", "it" if of else "an arc")
 
 
 def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, *, values: bool) -> None:
@@ -213,20 +206,7 @@ def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, 
         if not values or not _may_be_unusable(scores.detach()):
             continue
         mask = kind.mask(lengths.reshape(-1), nodes).expand(lengths.numel(), *shape[lengths.dim() :]).reshape(shape)
-        bad = _first_unusable(scores, mask)
-        if bad:
-            item, part = bad[: lengths.dim()], tuple(bad[lengths.dim() :])
-            what = f"The score of {kind.name} at {part}{_of_item(item)}"
-            raise _unusable_score(what, scores[tuple(bad)].item(), "a part")
-
-
-def _unusable_score(what: str, value: float, part: str) -> TreeparseError:
-    if abs(value) < torch.inf:
-        return TreeparseError(
-            f"{what} is {value}; finite scores must lie between {-MAX_SCORE:,.0f} and {MAX_SCORE:,.0f}. "
-            f"To forbid {part}, use -inf."
-        )
-    return TreeparseError(f"{what} is {value}; scores must be below +inf and not NaN. To forbid {part}, use -inf.")
+        _check_usable(scores, mask, lengths.dim(), lambda part, name=kind.name: f"{name} at {part}", "a part")
 
 
 def _may_be_unusable(scores: Tensor) -> bool:
@@ -237,11 +217,21 @@ def _may_be_unusable(scores: Tensor) -> bool:
     return not (least.item() >= -MAX_SCORE and most.item() <= MAX_SCORE)
 
 
-def _first_unusable(scores: Tensor, mask: Tensor) -> list[int]:
-    """Return the index of the first score within a mask that is neither -inf nor in range; empty if none is."""
-    scores = scores.detach().double()
-    usable = (scores.abs() <= MAX_SCORE) | (scores == -torch.inf)
-    return next(iter((mask & ~usable).nonzero().tolist()), [])
+def _check_usable(
+    scores: Tensor, mask: Tensor, axes: int, describe: Callable[[tuple[int, ...]], str], forbidden: str
+) -> None:
+    """Raise for the first score within a mask that is neither -inf nor in range, after ``axes`` batch dimensions.
+
+    ``describe`` names the part of an index; ``forbidden`` is what -inf forbids.
+    """
+    values = scores.detach().double()
+    usable = (values.abs() <= MAX_SCORE) | (values == -torch.inf)
+    for index in (mask & ~usable).nonzero()[:1].tolist():
+        value, where = values[tuple(index)].item(), f"{describe(tuple(index[axes:]))}{_of_item(index[:axes])}"
+        rule = "scores must be below +inf and not NaN"
+        if abs(value) < torch.inf:
+            rule = f"finite scores must lie between {-MAX_SCORE:,.0f} and {MAX_SCORE:,.0f}"
+        raise TreeparseError(f"The score of {where} is {value}; {rule}. To forbid {forbidden}, use -inf.")
 
 
 def clamped(scores: Tensor) -> Tensor:
@@ -257,10 +247,8 @@ def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengt
 
     The values of a ``LabelSource`` are not checked.
     """
-    if label_scores.dtype not in DTYPES:
-        check_dtype(label_scores, "Label scores")
-    if label_scores.device != scores.device:
-        check_device(label_scores, "Label scores", scores.device)
+    check_dtype(label_scores, "Label scores")
+    check_device(label_scores, "Label scores", scores.device)
     shape = tuple(scores.shape)
     if tuple(label_scores.shape[:-1]) != shape or label_scores.shape[-1] < 1:
         raise TreeparseError(

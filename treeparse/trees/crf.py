@@ -1,6 +1,6 @@
 """The base class of distributions over unlabelled trees: arguments, checks and the torch.distributions interface."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import torch
@@ -11,6 +11,7 @@ from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property, graph_property
 from treeparse.pictures import distribution_in_notebook
 from treeparse.trees import operators
+from treeparse.trees.batched_trees import BatchedTrees
 from treeparse.trees.checks import (
     BROADCASTING,
     check_count,
@@ -26,7 +27,6 @@ from treeparse.trees.checks import (
 )
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod, Family, Method
-from treeparse.trees.flat import FlatTrees
 from treeparse.trees.look_ups import rows_at
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, arcs_agreeing_with, arcs_of, named, straight_through
@@ -93,9 +93,7 @@ class TreeCRF(TreeDistribution):
             counts as 1e6 of its sign, and NaN as -inf.
     """
 
-    scores: Tensor
-    parts: Parts
-    flat: FlatTrees  # the trees as one flat batch in float64, from which all values are computed
+    batched: BatchedTrees  # the trees in float64, from which all values are computed
 
     tree_family: ClassVar[type[Family]]
     search_limits: ClassVar[tuple[int, int] | None] = None  # of a parser in training and otherwise: its ``limit``
@@ -130,7 +128,7 @@ class TreeCRF(TreeDistribution):
         if others:
             check_other_parts(self.parts, self.family.part_kinds, self.lengths, values=bool(self._validate_args))
         validate = bool(self._validate_args)
-        self.flat = FlatTrees(self.family, self.parts, self.lengths, validate=validate, plain=plain)
+        self.batched = BatchedTrees(self.family, self.parts, self.lengths, validate=validate, plain=plain)
 
     @classmethod
     def make_family(cls, device: torch.device, single_root: bool, option: str = "") -> Family:
@@ -174,22 +172,19 @@ class TreeCRF(TreeDistribution):
             _event_shape=parts[0].shape[-1:],
             _validate_args=self._validate_args if validate_args is None else validate_args,
         )
-        result.flat = FlatTrees(result.family, parts, result.lengths, validate=bool(result._validate_args))
+        result.batched = BatchedTrees(result.family, parts, result.lengths, validate=bool(result._validate_args))
         return result
 
     @graph_property
     def marginals(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The probability of every arc ``(*batch, n+1, n+1)``, differentiable; 0 at column 0, diagonal and padding."""
-        marginals = self.flat.part_marginals_as_given[0]
-        if len(self.batch_shape) != 1:
-            marginals = self.flat.unflat(marginals)
-        return marginals.to(self.dtype)
+        return self.batched.in_batch_shape(self.batched.part_marginals_as_given[0]).to(self.dtype)
 
     @graph_property
     def part_marginals(self) -> Parts:
         """The probability of every part, arcs first and other kinds after them, ``(*batch, ...)`` each."""
-        others = self.flat.part_marginals_as_given.others
-        return Parts((self.marginals, *(self._round(self.flat.unflat(part)) for part in others)))
+        others = self.batched.part_marginals_as_given.others
+        return Parts((self.marginals, *(self._round(self.batched.in_batch_shape(part)) for part in others)))
 
     @cached_property
     def log_marginals(self) -> Tensor:
@@ -197,12 +192,12 @@ class TreeCRF(TreeDistribution):
 
         It is -inf exactly where no tree has the arc, and at column 0, the diagonal and padding. No sum subtracts.
         """
-        return self._round(self.flat.unflat(self.flat.log_marginals))
+        return self._round(self.batched.in_batch_shape(self.batched.log_marginals))
 
     @property
     def mode(self) -> Tensor:
         """Heads of the best tree ``(*batch, n+1)``."""
-        return self.flat.unflat(self.flat.heads)
+        return self.batched.in_batch_shape(self.batched.heads)
 
     def topk(self, k: int) -> BestTrees:
         """Return the k best trees: heads ``(k, *batch, n+1)``, unnormalised scores and log_probs ``(k, *batch)``.
@@ -213,7 +208,7 @@ class TreeCRF(TreeDistribution):
         Raises:
             TreeparseError: unless k is an integer, 1 or more.
         """
-        trees = self.flat.k_best(check_count(k))
+        trees = self.batched.k_best(check_count(k))
         return BestTrees(*self._with_log_probs(*sort_by_score(trees.scores[:, :k], trees.heads[:, :k])))
 
     def best_first(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -221,7 +216,7 @@ class TreeCRF(TreeDistribution):
 
         Shorter lists are padded as in ``topk``; the iteration ends with the longest.
         """
-        trees = self.flat.k_best(1)
+        trees = self.batched.k_best(1)
         for index in growing_indices(trees):
             heads, scores = self._listed(trees.scores[:, index], trees.heads[:, index])
             yield heads, self._round(scores)
@@ -231,24 +226,29 @@ class TreeCRF(TreeDistribution):
 
         It is the best tree under the arcs' probabilities as scores ([Exp] §6.1); ties are broken as for ``mode``.
         """
-        flat = self.flat
-        expected = torch.where(flat.arcs > -torch.inf, flat.marginals, -torch.inf).detach()
-        return flat.unflat(flat.with_parts(flat.parts.detach().neutral().with_arcs(expected)).heads)
+        batched = self.batched
+        expected = torch.where(batched.arcs > -torch.inf, batched.marginals, -torch.inf).detach()
+        return batched.in_batch_shape(batched.with_parts(batched.parts.detach().neutral().with_arcs(expected)).heads)
 
-    def sample(self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        sample_shape: Size | Sequence[int] = (),
+        *,
+        generator: Generators = None,
+        method: Method | None = None,
+    ) -> Tensor:
         """Draw exact, independent samples: heads ``(*sample, *batch, n+1)``.
 
         One seed an item is drawn from ``generator``, by default torch's. A list holds one generator an item, in the
         order of the flat batch: then an item's samples do not depend on its batch. With equal generators, a smaller
         number of samples are the first of a larger one.
-        """
-        return self._sample(sample_shape, generator)
 
-    def _sample(
-        self, sample_shape: Size | Sequence[int], generator: Generators, method: Method | None = None
-    ) -> Tensor:
+        ``method`` is for ``NonProjectiveCRF``: "expansion", which takes O(n^3) once and O(n^2) a tree for all scores;
+        or random walks, which are faster on flat scores ([Samp]; [Unb]): "wilson" for any number of roots,
+        "wilson_marginal" for a single root. None takes a fast method for each item.
+        """
         shape = Size(sample_shape)
-        heads = self.flat.sample(item_seeds(generator, self.batch_shape.numel()), shape.numel(), method)
+        heads = self.batched.sample(item_seeds(generator, self.batch_shape.numel()), shape.numel(), method)
         return heads.transpose(0, 1).reshape(shape + self.scores.shape[:-1])
 
     def relaxed_sample(self, temperature: float, hard: bool = False, *, generator: Generators = None) -> Tensor:
@@ -299,7 +299,7 @@ class TreeCRF(TreeDistribution):
             TreeparseError: unless k is an integer, 1 or more; for an unknown method.
         """
         seeds = item_seeds(generator, self.batch_shape.numel())
-        columns = self.flat.sample_without_replacement(seeds, check_count(k), method)
+        columns = self.batched.sample_without_replacement(seeds, check_count(k), method)
         heads, log_probs, keys = (column.movedim(len(self.batch_shape), 0) for column in columns)
         return DrawnTrees(heads, self._round(log_probs), self._round(keys))
 
@@ -319,7 +319,7 @@ class TreeCRF(TreeDistribution):
         heads = check_heads(heads, self.word_mask)
         if self._validate_args:
             check_head_range(heads, self.lengths)
-        return expected_accuracy(self.flat.unflat(self.flat.marginals), heads)
+        return expected_accuracy(self.batched.in_batch_shape(self.batched.marginals), heads)
 
     def given(self, heads: Tensor) -> Self:
         """Condition this distribution on heads ``(*batch, n+1)``; a negative number leaves a word's head open.
@@ -388,31 +388,29 @@ class TreeCRF(TreeDistribution):
             TreeparseError: for heads that are not integers or have another shape; and, with validated arguments, for
                 lists that lack the heads of some words only, or with heads that are no nodes.
         """
-        log_probs, possible = self._checked_values(value, self.flat.log_probs_of)
-        return self._round(torch.where(possible, log_probs, -torch.inf))
+        scores, possible = self._checked_scores(value)
+        return self._round(torch.where(possible, scores - self.batched.log_partition, -torch.inf))
 
     def score(self, value: Tensor) -> Tensor:
         """Return scores ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; otherwise as ``log_prob``."""
-        total, possible = self._checked_values(value, self.flat.scores_of)
-        return self._round(torch.where(possible, total, -torch.inf))
+        scores, possible = self._checked_scores(value)
+        return self._round(torch.where(possible, scores, -torch.inf))
 
     def _in_support(self, value: Tensor) -> Tensor:
         """Tell which head lists are trees without a forbidden part."""
         heads = check_heads(value, self.word_mask, samples=True)
-        return self.flat.scores_of(self.flat.samples_of(heads))[1].reshape(heads.shape[:-1])
+        return self.batched.scores_of(self.batched.samples_of(heads))[1].reshape(heads.shape[:-1])
 
-    def _checked_values(
-        self, value: Tensor, values_of: Callable[[Tensor], tuple[Tensor, Tensor]]
-    ) -> tuple[Tensor, Tensor]:
-        """Check head lists ``(*sample, *batch, n+1)``; return their values, and which are trees of finite score.
+    def _checked_scores(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the scores of head lists ``(*sample, *batch, n+1)``, and which lists are trees of finite score.
 
         Lists that are no trees, whatever the scores, raise.
         """
         heads = check_heads(value, self.word_mask, samples=True)
-        values, possible = (each.reshape(heads.shape[:-1]) for each in values_of(self.flat.samples_of(heads)))
+        scores, possible = self.batched.scores_of(self.batched.samples_of(heads))
         if self._validate_args and not bool(possible.all()):  # because the check takes longer
             check_whole_trees(heads, self.word_mask, self.lengths)
-        return values, possible
+        return scores.reshape(heads.shape[:-1]), possible.reshape(heads.shape[:-1])
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all trees ``(trees, *batch, n+1)``, by head of word 1, then 2, and so on; -1 pads items with fewer.
@@ -423,12 +421,12 @@ class TreeCRF(TreeDistribution):
         if self.scores.shape[-1] > MAX_ENUMERATED_WORDS + 1:
             words = self.scores.shape[-1] - 1
             raise TreeparseError(f"The support can be enumerated for up to {MAX_ENUMERATED_WORDS} words, got {words}.")
-        parts, lengths = self.flat.parts.detach(), self.flat.lengths
+        parts, lengths = self.batched.parts.detach(), self.batched.lengths
         trees = []
         for item in map(slice, range(len(lengths)), range(1, len(lengths) + 1)):
-            one = FlatTrees(self.family, parts.of_items(item), lengths[item], validate=False)
+            trees_of_item = BatchedTrees(self.family, parts.of_items(item), lengths[item], validate=False)
             heads = head_lists(lengths[item], self.scores.shape[-1])
-            _, is_possible = one.scores_of(heads.unsqueeze(1))
+            _, is_possible = trees_of_item.scores_of(heads.unsqueeze(1))
             trees.append(heads[is_possible.squeeze(1)])
         return pad_lists(trees, like=self.scores[..., 0])
 
@@ -453,8 +451,8 @@ class TreeCRF(TreeDistribution):
         if q.scores.shape != self.scores.shape:
             shapes = f"{tuple(self.scores.shape)} and {tuple(q.scores.shape)}"
             raise TreeparseError(f"Two distributions to compare must have one shape, got different shapes, {shapes}.")
-        own, other, can_read = self.lengths, q.lengths, self._validate_args or readable_without_sync(self.lengths)
-        if can_read and own is not other and not torch.equal(other.to(own.device), own):
+        lengths, can_read = self.lengths, self._validate_args or readable_without_sync(self.lengths)
+        if can_read and q.lengths is not lengths and not torch.equal(q.lengths.to(lengths.device), lengths):
             raise TreeparseError("Two distributions to compare must be over the same lengths, got different lengths.")
         if q.family.part_kinds != self.family.part_kinds[: len(q.family.part_kinds)]:
             raise TreeparseError(
@@ -468,11 +466,8 @@ def arcs_in_notebook(trees: TreeCRF, text: str) -> str | None:
     """Return a text and the probabilities of the first sentences' arcs as heat maps; None without sums."""
     if not trees.has_sums:
         return None
-    some = trees.detach()
-    some = some if some.batch_shape else some.expand((1,))
-    while len(some.batch_shape) > 1:
-        some = some[0]
-    shown = some.of_items(torch.arange(min(SHOWN, len(some.scores)), device=some.scores.device)).flat
-    sizes = (shown.lengths + 1).tolist()
-    marginals = [item[:size, :size].tolist() for item, size in zip(shown.marginals, sizes, strict=True)]
+    batched, shown = trees.detach().batched, slice(min([SHOWN, *trees.batch_shape[-1:]]))
+    batched = BatchedTrees(trees.family, batched.parts.of_items(shown), batched.lengths[shown], validate=False)
+    sizes = (batched.lengths + 1).tolist()
+    marginals = [item[:size, :size].tolist() for item, size in zip(batched.marginals, sizes, strict=True)]
     return distribution_in_notebook(text, marginals, trees.batch_shape.numel() - len(sizes))

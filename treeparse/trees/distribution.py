@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,36 +19,6 @@ from treeparse.trees.parts import Parts
 NEAR_ONE = 1e-5  # Renyi entropies of orders within this distance of 1 use the expansion at 1
 
 
-class Expectations(Protocol):
-    """Sums over a batch of trees in float64, before rounding, in the distribution's batch shape ``(*batch, ...)``."""
-
-    @property
-    def log_partition(self) -> Tensor: ...
-
-    @property
-    def entropy(self) -> Tensor: ...
-
-    def minus_inf_without_tree(self, value: Tensor) -> Tensor:
-        """Replace a value ``(*batch,)`` by -inf for items without a tree."""
-        ...
-
-    def cross_entropy(self, q: Any) -> Tensor: ...
-
-    def expected_gradient(self) -> Tensor: ...
-
-    def expectation(self, r: Any) -> Tensor: ...
-
-    def covariance(self, r: Any, s: Any) -> Tensor: ...
-
-    def score_variance(self) -> Tensor:
-        """Return the variance of a tree's score ``(*batch,)``."""
-        ...
-
-    def log_power_sum(self, order: float) -> Tensor:
-        """Return the log of the sum of all trees' probabilities to a power ``(*batch,)``."""
-        ...
-
-
 class TreeDistribution(Distribution, ABC):
     """A distribution over trees whose log probability is, up to a constant, the summed score of the tree's parts.
 
@@ -62,7 +32,7 @@ class TreeDistribution(Distribution, ABC):
     has_enumerate_support = True
     has_labels: ClassVar[bool] = False
     lengths: Tensor
-    flat: Any  # the ``Expectations`` of the flat batch
+    batched: Any  # sums ``(*batch, ...)`` in float64, before rounding: `BatchedTrees` or `BatchedLabeledTrees`
 
     # None, because the constructor checks all arguments together.
     arg_constraints: ClassVar[dict[str, constraints.Constraint]] = {}  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -119,11 +89,11 @@ class TreeDistribution(Distribution, ABC):
 
     def _expanded(self, batch_shape: Sequence[int]) -> torch.Size:
         """Return the shape ``(*sample, *batch)`` to which the batch is expanded."""
-        own, shape = tuple(self.batch_shape), tuple(batch_shape)
-        if len(shape) < len(own) or not fits(own, shape[len(shape) - len(own) :]):
+        sizes, shape = tuple(self.batch_shape), tuple(batch_shape)
+        if len(shape) < len(sizes) or not fits(sizes, shape[len(shape) - len(sizes) :]):
             raise TreeparseError(
-                f"The batch of the shape {own} can be expanded to a shape that ends in it, dimensions of size 1 to any "
-                f"size, got {shape}."
+                f"The batch of the shape {sizes} can be expanded to a shape that ends in it, dimensions of size 1 to "
+                f"any size, got {shape}."
             )
         return torch.Size(shape)
 
@@ -135,7 +105,7 @@ class TreeDistribution(Distribution, ABC):
     @property
     def log_partition(self) -> Tensor:
         """Log of the summed weight of all trees ``(*batch,)``, differentiable twice."""
-        return self.flat.log_partition.to(self.dtype)
+        return self.batched.log_partition.to(self.dtype)
 
     @property
     @abstractmethod
@@ -149,7 +119,7 @@ class TreeDistribution(Distribution, ABC):
 
     def entropy(self) -> Tensor:
         """Return the entropy ``(*batch,)``, differentiable ([Exp] §6.2)."""
-        return self._round(self.flat.entropy)
+        return self._round(self.batched.entropy)
 
     def cross_entropy(self, q: "TreeDistribution") -> Tensor:
         """Return ``-E_p[log q]`` ``(*batch,)``, differentiable in both; +inf if q forbids a tree of p ([Exp] §6.3).
@@ -157,7 +127,7 @@ class TreeDistribution(Distribution, ABC):
         Raises:
             TreeparseError: unless q is of the same kind, with the same batch shape, words and lengths.
         """
-        return self._round(self.flat.cross_entropy(self.comparable(q).flat))
+        return self._round(self.batched.cross_entropy(self.comparable(q).batched))
 
     def renyi_entropy(self, alpha: float) -> Tensor:
         """Return the Renyi entropy of order ``alpha`` ``(*batch,)``, differentiable.
@@ -175,12 +145,12 @@ class TreeDistribution(Distribution, ABC):
         if math.isinf(alpha):
             return -self.log_prob(self.mode)
         if abs(1 - alpha) < NEAR_ONE:
-            return self._round(self.flat.entropy - (alpha - 1) / 2 * self.flat.score_variance())
-        return self._round(self.flat.minus_inf_without_tree(self.flat.log_power_sum(alpha) / (1 - alpha)))
+            return self._round(self.batched.entropy - (alpha - 1) / 2 * self.batched.score_variance())
+        return self._round(self.batched.minus_inf_without_tree(self.batched.log_power_sum(alpha) / (1 - alpha)))
 
     def score_variance(self) -> Tensor:
         """Return the variance of a tree's score ``(*batch,)``, which is that of its log probability."""
-        return self._round(self.flat.score_variance())
+        return self._round(self.batched.score_variance())
 
     def log_norm(self, order: float) -> Tensor:
         """Return the log of the l_order norm of the trees' probabilities ``(*batch,)``, differentiable.
@@ -192,7 +162,7 @@ class TreeDistribution(Distribution, ABC):
             raise TreeparseError(f"The order of a norm must be above 0, got {order}.")
         if math.isinf(order):
             return self.log_prob(self.mode)
-        return self._round(self.flat.minus_inf_without_tree(self.flat.log_power_sum(order) / order))
+        return self._round(self.batched.minus_inf_without_tree(self.batched.log_power_sum(order) / order))
 
     def expected_gradient(self) -> Tensor:
         """Return the expected squared length of the gradient of a tree's log probability ``(*batch,)``, differentiable.
@@ -202,7 +172,7 @@ class TreeDistribution(Distribution, ABC):
         expected number of words at which two independent trees differ. It is the squared expected gradient length of
         Settles and Craven (2008) with respect to scores instead of a model's weights.
         """
-        return self._round(self.flat.expected_gradient())
+        return self._round(self.batched.expected_gradient())
 
     def expectation(self, r: Tensor | Parts) -> Tensor:
         """Return expected sums of values: ``(*batch, *part, R) -> (*batch, R)``, ``(*batch, *part) -> (*batch,)``.
@@ -212,7 +182,7 @@ class TreeDistribution(Distribution, ABC):
         trees with parts besides arcs, ``Parts`` hold values of every kind, and a tensor holds values of arcs alone.
         Differentiable in scores and ``r``.
         """
-        return self._round(self.flat.expectation(r))
+        return self._round(self.batched.expectation(r))
 
     def covariance(self, r: Tensor | Parts, s: Tensor | Parts) -> Tensor:
         """Return covariances of sums: ``(*batch, *part, R)``, ``(*batch, *part, S)`` -> ``(*batch, R, S)``.
@@ -221,19 +191,15 @@ class TreeDistribution(Distribution, ABC):
         cost is min(R, S) Hessian-vector products of O(n^3) ([Exp] §5.2, T2). Differentiable in ``r`` and ``s``; a
         gradient in the scores raises.
         """
-        return self._round(self.flat.covariance(r, s))
+        return self._round(self.batched.covariance(r, s))
 
     def second_moment(self, r: Tensor | Parts, s: Tensor | Parts) -> Tensor:
         """Return ``E[r(tree) s(tree)^T]``: shapes, cost and derivatives as for ``covariance``."""
-        first, second = self.flat.expectation(r), self.flat.expectation(s)
+        first, second = self.batched.expectation(r), self.batched.expectation(s)
         batch = len(self.batch_shape)
-        if second.dim() > batch:
-            first = first.unsqueeze(-1)
-        if first.dim() > second.dim() > batch:
-            second = second.unsqueeze(-2)
-        elif first.dim() > second.dim():
-            second = second.unsqueeze(-1)
-        return self._round(self.flat.covariance(r, s) + first * second)
+        left = first.reshape(*first.shape, *[1] * (second.dim() - batch))
+        right = second.reshape(*self.batch_shape, *[1] * (first.dim() - batch), *second.shape[batch:])
+        return self._round(self.batched.covariance(r, s) + left * right)
 
     @abstractmethod
     def comparable(self, q: "TreeDistribution") -> "TreeDistribution":
@@ -245,7 +211,7 @@ class TreeDistribution(Distribution, ABC):
 
     def _log_probs_of_scored(self, scores: Tensor) -> Tensor:
         """Return log probabilities of trees from scores ``(*sample, *batch)``: NaN without sums, -inf for -inf."""
-        log_partition = self.flat.log_partition if self.has_sums else torch.nan
+        log_partition = self.batched.log_partition if self.has_sums else torch.nan
         return torch.where(scores > -torch.inf, scores - log_partition, -torch.inf)
 
     def _listed(self, scores: np.ndarray, *trees: np.ndarray) -> list[Tensor]:
@@ -280,5 +246,5 @@ class _Support(constraints.Constraint):
 @register_kl(TreeDistribution, TreeDistribution)
 def _kl_divergence(p: TreeDistribution, q: TreeDistribution) -> Tensor:
     """Return the KL divergence in nats: +inf where q forbids a tree of p, -inf where p has no tree."""
-    divergence = p.flat.cross_entropy(p.comparable(q).flat) - p.flat.entropy
-    return p.flat.minus_inf_without_tree(divergence).to(p.dtype)
+    divergence = p.batched.cross_entropy(p.comparable(q).batched) - p.batched.entropy
+    return p.batched.minus_inf_without_tree(divergence).to(p.dtype)

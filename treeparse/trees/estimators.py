@@ -34,10 +34,9 @@ def sample_mean(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -> 
     log_probs, values, dtype = _checked(log_probs, values)
     count = values.shape[-1]
     constants = values.detach()
+    others = torch.zeros_like(constants)
     if baseline and count > 1:
         others = (constants.sum(-1, keepdim=True) - constants) / (count - 1)
-    else:
-        others = torch.zeros_like(constants)
     return _estimate(log_probs, values, torch.full_like(constants, 1 / count), others).to(dtype)
 
 
@@ -77,10 +76,9 @@ def unordered_set(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -
     log_probs, values, dtype = _checked(log_probs, values)
     first, second = _leave_one_out_weights(log_probs.detach())
     constants = values.detach().nan_to_num() * (log_probs.detach() > -torch.inf)
+    others = torch.zeros_like(constants)
     if baseline and values.shape[-1] > 1:
         others = (second @ constants.unsqueeze(-1)).squeeze(-1)
-    else:
-        others = torch.zeros_like(constants)
     return _estimate(log_probs, values, first, others).to(dtype)
 
 

@@ -39,13 +39,6 @@ class DenseValues:
 class SparseValues:
     """``DenseValues`` as entries ``(nnz,)`` at indices ``(3, nnz)``: item, part and column. Equal indices add up."""
 
-    item: Tensor
-    part: Tensor
-    column: Tensor
-    values: Tensor
-    shape: tuple[int, int]
-    count: int
-
     def __init__(self, indices: Tensor, values: Tensor, shape: tuple[int, int], count: int) -> None:
         self.item, self.part, self.column = indices
         self.values, self.shape, self.count = values, shape, count
@@ -76,10 +69,10 @@ class SparseValues:
     def products(self, right: "SparseValues", weights: Tensor) -> Tensor:
         """Sums over the parts of ``left right^T``, the left's entries weighted ``(nnz,)``: ``(B, count, count)``."""
         keys, order = (right.item * self.shape[1] + right.part).sort()
-        own_keys = self.item * self.shape[1] + self.part
+        left_keys = self.item * self.shape[1] + self.part
         # The right's entries of a left entry's part are one range of the sorted ones.
-        first = torch.searchsorted(keys, own_keys)
-        matches = torch.searchsorted(keys, own_keys, right=True) - first
+        first = torch.searchsorted(keys, left_keys)
+        matches = torch.searchsorted(keys, left_keys, right=True) - first
         left = torch.repeat_interleave(matches)
         before = matches.cumsum(0) - matches
         other = order[first[left] + torch.arange(len(left), device=left.device) - before[left]]
@@ -138,17 +131,17 @@ def full_values(values: Tensor, shape: Size) -> tuple[Tensor, int]:
     Raises:
         TreeparseError: for any other shape.
     """
-    own, axes = tuple(values.shape), len(shape)
-    if len(own) > axes + 1 or not fits(own[:axes], tuple(shape)):
+    sizes, axes = tuple(values.shape), len(shape)
+    if len(sizes) > axes + 1 or not fits(sizes[:axes], tuple(shape)):
         raise TreeparseError(
             f"Values must have the shape of the distribution's marginals, {tuple(shape)}, or one dimension more, got "
-            f"{own}: {BROADCASTING}."
+            f"{sizes}: {BROADCASTING}."
         )
-    if own[:axes] != tuple(shape):
+    if sizes[:axes] != tuple(shape):
         if values.layout == torch.sparse_coo:
-            raise TreeparseError(f"Sparse values must have the shape {tuple(shape)} in full, got {own}: expand them.")
-        values = values.expand(*shape, *own[axes:])
-    return values, own[-1] if len(own) > axes else 1
+            raise TreeparseError(f"Sparse values must have the shape {tuple(shape)} in full, got {sizes}: expand them.")
+        values = values.expand(*shape, *sizes[axes:])
+    return values, sizes[-1] if len(sizes) > axes else 1
 
 
 def sparse_entries(values: Tensor, shape: Size, parts: int) -> tuple[Tensor, Tensor]:
@@ -157,15 +150,15 @@ def sparse_entries(values: Tensor, shape: Size, parts: int) -> tuple[Tensor, Ten
         raise TreeparseError(f"Sparse values must be sparse in {len(shape)} dimensions, got {values.sparse_dim()}.")
     values = values.coalesce()
     indices, entries = values.indices(), values.values().to(torch.float64)
-    flat = torch.zeros_like(indices[0])
+    index = torch.zeros_like(indices[0])
     for axis, size in enumerate(shape):
-        flat = flat * size + indices[axis]
+        index = index * size + indices[axis]
     if entries.dim() == 2:  # a dense row of columns for every part
-        column = torch.arange(entries.shape[1], device=flat.device).repeat(len(flat))
-        flat, entries = flat.repeat_interleave(entries.shape[1]), entries.reshape(-1)
+        column = torch.arange(entries.shape[1], device=index.device).repeat(len(index))
+        index, entries = index.repeat_interleave(entries.shape[1]), entries.reshape(-1)
     else:
-        column = indices[len(shape)] if len(indices) > len(shape) else torch.zeros_like(flat)
-    return torch.stack([flat // parts, flat % parts, column]), entries
+        column = indices[len(shape)] if len(indices) > len(shape) else torch.zeros_like(index)
+    return torch.stack([index // parts, index % parts, column]), entries
 
 
 def bilinear_form(left: PartValues, right: PartValues, products: Callable[[Tensor], Tensor]) -> Tensor:

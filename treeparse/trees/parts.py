@@ -100,7 +100,7 @@ class Parts(tuple[Tensor, ...]):
 
     def expected(self, marginals: "Parts") -> Tensor:
         """Return expected scores ``(B,)``; the marginals are of these kinds, or of more; at marginal 0 they count 0."""
-        return reduce(torch.add, (_sum_of_items(_terms(*each)) for each in zip(self, marginals, strict=False)))
+        return reduce(torch.add, map(_sum_of_items, map(_terms, self, marginals)))
 
     def total(self) -> Tensor:
         """Sum the values of each item ``(B,)``."""
@@ -145,9 +145,14 @@ def power(scores: Tensor, order: float) -> Tensor:
     return torch.where(finite, torch.where(finite, scores, 0.0) * order, -torch.inf)
 
 
-def scores_of_parts(scores: Tensor, parts: Tensor) -> Tensor:
-    """Return the scores ``(S, B, W)`` float64 of the parts of trees, by indices into ``(B, ...)``; 0 for no part."""
-    samples, items, width = parts.shape
+def scores_of_parts(kind: PartKind, scores: Tensor, heads: Tensor, lengths: Tensor) -> Tensor:
+    """Return the scores ``(S, B, W)`` float64 of the parts of a kind of trees ``(S, B, n+1)``; 0 for no part.
+
+    ``scores`` are ``(B, ...)``, ``lengths`` ``(B,)``.
+    """
+    samples, items = heads.shape[:2]
+    parts = kind.of_trees(heads.flatten(0, 1), lengths.expand(samples, items).reshape(-1)).unflatten(0, heads.shape[:2])
+    width = parts.shape[-1]
     columns = parts.clamp_min(0).transpose(0, 1).reshape(items, samples * width)
     values = gather(scores.flatten(1), 1, columns).reshape(items, samples, width).transpose(0, 1)
     return torch.where(parts >= 0, values.double(), 0.0)

@@ -36,7 +36,7 @@ def item_seeds(generator: Generators, items: int) -> Tensor:
         raise TreeparseError(
             f"A list of generators must have one for each of the {items} batch items, got {len(generator)}."
         )
-    return torch.cat([_draw_seeds(own, 1) for own in generator]) if items else _draw_seeds(None, 0)
+    return torch.cat([_draw_seeds(of_item, 1) for of_item in generator]) if items else _draw_seeds(None, 0)
 
 
 def _draw_seeds(generator: Generator | None, count: int) -> Tensor:

@@ -137,12 +137,12 @@ class NonProjectiveSiblingCRF(TreeCRF):
             TreeparseError: unless the limit is None or an integer, 1 or more.
             NoTreeError: for an item that is known to have no tree, if arguments are validated.
         """
-        flat = self.flat
+        batched = self.batched
         _check_limit(limit)
-        heads, scores, bounds, certified = self.family.best_trees_with_bounds(flat.given, flat.lengths, limit)
-        flat.require(bounds > -torch.inf)
-        scores, bounds = self._round(flat.unflat(scores)), self._round(flat.unflat(bounds))
-        return BoundedMode(flat.unflat(heads), scores, bounds, flat.unflat(certified))
+        heads, scores, bounds, certified = self.family.best_trees_with_bounds(batched.given, batched.lengths, limit)
+        batched.require(bounds > -torch.inf)
+        scores, bounds = self._round(batched.in_batch_shape(scores)), self._round(batched.in_batch_shape(bounds))
+        return BoundedMode(batched.in_batch_shape(heads), scores, bounds, batched.in_batch_shape(certified))
 
     def mean_field(self, rounds: int = 3) -> MeanFieldCRF:
         """Approximate this distribution by one that scores arcs alone, differentiable once in all scores.
@@ -157,10 +157,10 @@ class NonProjectiveSiblingCRF(TreeCRF):
         """
         if rounds < 0:
             raise TreeparseError(f"The number of rounds must be 0 or more, got {rounds}.")
-        flat = self.flat
-        arguments = flat.arcs, flat.given[1], flat.lengths
-        p = mean_field(*arguments, single_root=self.single_root, rounds=rounds, validate_args=flat.validate)
-        return p if len(self.batch_shape) == 1 else p.with_scores(flat.unflat(p.scores), self.lengths)
+        batched = self.batched
+        arguments = batched.arcs, batched.given[1], batched.lengths
+        p = mean_field(*arguments, single_root=self.single_root, rounds=rounds, validate_args=batched.validate)
+        return p if len(self.batch_shape) == 1 else p.with_scores(batched.in_batch_shape(p.scores), self.lengths)
 
 
 def _check_limit(limit: int | None) -> None:

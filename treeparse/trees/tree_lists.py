@@ -1,4 +1,4 @@
-"""Lists of trees: the best ones in order, or all that there are."""
+"""Named tuples of trees, and lists of trees: the best ones in order, or all that there are."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,21 @@ from treeparse.kernels.array_types import FloatArray
 from treeparse.trees.families import KBest
 
 MAX_ENUMERATED_WORDS = 7
+LabeledPair = tuple[Tensor, Tensor]  # heads and labels; methods take any pair for a `LabeledTree`
+
+
+class LabeledTree(NamedTuple):
+    """Labelled trees ``(..., n+1)``; -1 at node 0 and at padding."""
+
+    heads: Tensor
+    labels: Tensor
+
+
+class TreeMarginals(NamedTuple):
+    """Probabilities ``(*sample, *batch, n+1)`` of the arc into each word of a tree, float64."""
+
+    arcs: Tensor  # of the head, whatever the label
+    labeled: Tensor  # of the head and the label
 
 
 class BestTrees(NamedTuple):

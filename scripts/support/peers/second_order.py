@@ -58,7 +58,7 @@ def _calls(kind: Callable[..., TreeCRF], *parts: Tensor) -> Calls:
         "log partition with gradient": lambda: gradient_of(lambda p: p.log_partition),
         "entropy with gradient": lambda: gradient_of(lambda p: p.entropy()),
         "log marginals": lambda: distribution().log_marginals,
-        f"{COUNT} best trees": lambda: distribution().flat.k_best(COUNT),
+        f"{COUNT} best trees": lambda: distribution().batched.k_best(COUNT),
         f"{COUNT} samples": lambda: distribution().sample((COUNT,)),
         f"{COUNT} samples without replacement": lambda: distribution().sample_without_replacement(COUNT).heads,
     }

@@ -128,7 +128,7 @@ def _expected_counts(
         batch = parser.collate(chosen)
         p = parser.distribution(batch)
         features = ConstraintMatches(constraints, p, batch)
-        matches = features.expectations(p.arcs.flat.marginals, features.kind_log_probs)
+        matches = features.expectations(p.arcs.batched.marginals, features.kind_log_probs)
         return list(torch.stack([matches, features.counts], -1).cpu())
 
     with torch.inference_mode():

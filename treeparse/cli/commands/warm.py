@@ -58,8 +58,8 @@ def _learn(trees: Any) -> None:
 
 def _multiply(p: Any) -> None:
     """Differentiate the marginals of a distribution, in the precision of its scores."""
-    flat = p.flat
-    flat.family.hessian_vector_product(flat.given, flat.lengths, flat.given)
+    batched = p.batched
+    batched.family.hessian_vector_product(batched.given, batched.lengths, batched.given)
 
 
 def _sum_in_logs(p: Any) -> None:

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 from treeparse.lazy import names_on_demand
 
-from .constraint import Constraint, Distance, Target, WordSet
-from .extraction import Extracted, extract_constraints, shares_of_trees
-from .generalized_expectation import GeneralizedExpectation
+from .constraint import (
+    Constraint,
+    Distance,
+    Extracted,
+    Target,
+    WordSet,
+    extract_constraints,
+    shares_of_trees,
+)
+from .constraint_objectives import GeneralizedExpectation, PosteriorRegularization, ShareBounds, multipliers_of
 from .matches import ConstraintMatches
-from .posterior_regularization import PosteriorRegularization, ShareBounds, multipliers_of
 
 if TYPE_CHECKING:
     from .constraint_files import constraints_to_yaml, parse_constraints, read_constraints

@@ -144,7 +144,7 @@ def _whole(node: yaml.Node) -> int:
 def _pair(node: yaml.SequenceNode, read: Any, problem: str) -> Sequence[Any]:
     if len(node.value) != 2:
         raise TreeparseError(problem)
-    return [read(each) for each in node.value]
+    return [read(end) for end in node.value]
 
 
 def constraints_to_yaml(constraints: Sequence[Constraint], comments: Sequence[str] = ()) -> str:

@@ -8,14 +8,13 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.data.features.padding import padded
 from treeparse.errors import TreeparseError, did_you_mean
-from treeparse.lazy import graph_property
-from treeparse.sentence import EMPTY, Sentence
+from treeparse.lazy import cached_property, graph_property
+from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
-from treeparse.trees.flat import FlatTrees
+from treeparse.trees.batched_trees import BatchedTrees
 from treeparse.trees.labels import label_sums
-from treeparse.trees.labels.label_scores import FlatLabels
 
-from .constraint import Constraint, WordSet
+from .constraint import Constraint, WordSet, tags_of
 
 
 class ConstraintMatches:
@@ -34,24 +33,23 @@ class ConstraintMatches:
             labels that the model does not have.
     """
 
-    trees: FlatTrees
-    labels: FlatLabels
-    plain: Tensor
-    labelled: Tensor
-
     def __init__(self, constraints: Sequence[Constraint], distribution: LabeledCRF, batch: Batch) -> None:
-        self.trees, self.labels = distribution.arcs.flat, distribution.labels
-        nodes = _Nodes(constraints, batch)
+        self.trees, self.labels = distribution.arcs.batched, distribution.labels
+        nodes = _Nodes(batch)
         dependents = [nodes.of(constraint.dependent) & batch.word_mask() for constraint in constraints]
-        self.counts: Tensor = torch.stack([each.sum(-1) for each in dependents], -1).double()  # (B, R), of dependents
-        pairs = zip(constraints, dependents, strict=True)
-        matching = [_arcs(each, nodes.of(each.head), own, self.trees.is_arc) for each, own in pairs]
+        self.counts: Tensor = torch.stack(dependents, -1).sum(1).double()  # (B, R), of dependents
+        matching = [
+            _arcs(constraint, nodes.of(constraint.head), words, self.trees.is_arc)
+            for constraint, words in zip(constraints, dependents, strict=True)
+        ]
         column = torch.arange(len(matching), device=self.counts.device).repeat_interleave(
             torch.tensor([arcs.shape[1] for arcs in matching], device=self.counts.device)
         )
         entries = torch.cat([column.unsqueeze(0), torch.cat(matching, 1)])  # constraint, item, head, dependent
         sets = label_sets(constraints, batch.label_names, self.labels.count).to(self.counts.device)
-        labelled = torch.tensor([bool(each.label) for each in constraints], device=self.counts.device)[entries[0]]
+        labelled = torch.tensor([bool(constraint.label) for constraint in constraints], device=self.counts.device)[
+            entries[0]
+        ]
         self.plain, self.labelled = entries[:, ~labelled], entries[:, labelled]
         # A arcs: labels of an arc that several constraints match are scored once.
         self.scored_arcs, self.rows = self.labelled[1:].unique(dim=1, return_inverse=True)
@@ -89,7 +87,7 @@ class ConstraintMatches:
         items, count = self.counts.shape
         return values.new_zeros(items * count).index_add(0, item * count + column, values).reshape(items, count)
 
-    def lowered(self, arcs: Tensor, kind_log_probs: Tensor, multipliers: Tensor) -> tuple[FlatTrees, Tensor]:
+    def lowered(self, arcs: Tensor, kind_log_probs: Tensor, multipliers: Tensor) -> tuple[BatchedTrees, Tensor]:
         """Lower scores where constraints match; return the trees and log probabilities of kinds of labels.
 
         ``arcs`` are scores ``(B, n+1, n+1)``, labels summed over; ``kind_log_probs`` ``(A, G)`` are given the arcs;
@@ -102,7 +100,7 @@ class ConstraintMatches:
         shift = shift.index_add(0, self.rows, -multipliers[column].unsqueeze(-1) * self.kinds[column])
         shifted = kind_log_probs + shift
         arcs = arcs.index_put(tuple(self.scored_arcs), label_sums.log_sum(shifted), accumulate=True)
-        return self.trees.with_arcs(arcs), label_sums.log_probs(shifted)
+        return self.trees.with_parts(self.trees.parts.with_arcs(arcs)), label_sums.log_probs(shifted)
 
 
 def label_sets(constraints: Sequence[Constraint], names: Sequence[str], count: int) -> Tensor:
@@ -117,61 +115,61 @@ def label_sets(constraints: Sequence[Constraint], names: Sequence[str], count: i
             f"Labels of constraints must be labels of the model, got {', '.join(missing)}; the model has "
             f"{', '.join(sorted(names))}{did_you_mean(missing[0], names)}"
         )
-    rows = [[not each.label or name in each.label for name in names] for each in constraints if labels]
-    return torch.tensor(rows) if labels else torch.ones(len(constraints), count, dtype=torch.bool)
+    if not labels:
+        return torch.ones(len(constraints), count, dtype=torch.bool)
+    return torch.tensor(
+        [[not constraint.label or name in constraint.label for name in names] for constraint in constraints]
+    )
 
 
 class _Nodes:
     """The nodes of a batch's sentences that are in a set of words."""
 
-    def __init__(self, constraints: Sequence[Constraint], batch: Batch) -> None:
+    def __init__(self, batch: Batch) -> None:
         if len(batch.sentences) != len(batch):
             raise TreeparseError(
                 "Constraints need a batch that holds its sentences, got none: they read words and tags."
             )
-        self.device = batch.lengths.device
-        self._is_word = batch.word_mask()
-        ends = [words for each in constraints for words in (each.dependent, each.head) if isinstance(words, WordSet)]
-        if any(each.needs_upos for each in constraints):
-            self._tags = _Column(batch, _tags, (tag for words in ends for tag in words.upos))
-        self._forms = _Column(batch, _forms, (form for words in ends for form in words.word))
+        self._batch, self._is_word = batch, batch.word_mask()
 
     def of(self, words: WordSet | str | None) -> Tensor:
         """Return which nodes ``(B, n+1)`` bool are in a set of words, or are the root; None means all nodes."""
         if words is None:
             return torch.ones_like(self._is_word)
         if not isinstance(words, WordSet):
-            return (torch.arange(self._is_word.shape[1], device=self.device) == 0).expand_as(self._is_word)
+            return (torch.arange(self._is_word.shape[1], device=self._is_word.device) == 0).expand_as(self._is_word)
         tagged = self._tags.among(words.upos) if words.upos else self._is_word
         return tagged & self._forms.among(words.word) if words.word else tagged
 
+    @cached_property
+    def _tags(self) -> "_Column":
+        return _Column(self._batch, _tags)
+
+    @cached_property
+    def _forms(self) -> "_Column":
+        return _Column(self._batch, lambda sentence: map(str.lower, sentence.forms))
+
 
 class _Column:
-    """The tags, or the forms, of all words of a batch as numbers; 0 if no constraint names it."""
+    """The tags, or the forms, of all words of a batch as numbers from 1; 0 at node 0 and at padding."""
 
-    def __init__(self, batch: Batch, read: Callable[[Sentence], Sequence[str]], names: Iterable[str]) -> None:
-        self._ids = {name: number for number, name in enumerate(dict.fromkeys(names), 1)}
-        rows = [[0, *(self._ids.get(value, 0) for value in read(sentence))] for sentence in batch.sentences]
+    def __init__(self, batch: Batch, read: Callable[[Sentence], Iterable[str]]) -> None:
+        self._ids: dict[str, int] = {}
+        rows = [
+            [0, *(self._ids.setdefault(name, len(self._ids) + 1) for name in read(sentence))]
+            for sentence in batch.sentences
+        ]
         self._values = padded(rows).to(batch.lengths.device)
 
     def among(self, names: Sequence[str]) -> Tensor:
         """Return which nodes ``(B, n+1)`` bool have one of these names."""
-        ids = torch.tensor([self._ids[name] for name in names], device=self._values.device)
-        return torch.isin(self._values, ids)
-
-
-def _forms(sentence: Sentence) -> Sequence[str]:
-    return [form.lower() for form in sentence.forms]
+        ids = [self._ids.get(name, -1) for name in names]
+        return torch.isin(self._values, torch.tensor(ids, device=self._values.device))
 
 
 def _tags(sentence: Sentence) -> Sequence[str]:
-    if sentence.upos is None or EMPTY in sentence.upos:
-        start = " ".join(sentence.forms[:5])
-        raise TreeparseError(
-            f"Constraints on UPOS need tagged words, but the sentence that starts with '{start}' has words without "
-            "UPOS: tag the text, or leave out such constraints."
-        )
-    return sentence.upos
+    rule = "Constraints on UPOS need tagged words"
+    return tags_of(sentence, rule, "UPOS: tag the text, or leave out such constraints")
 
 
 def _arcs(constraint: Constraint, heads: Tensor, dependents: Tensor, is_arc: Tensor) -> Tensor:

@@ -8,8 +8,6 @@ is the only device sync.
 Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)``, and record nothing for autograd.
 """
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -21,27 +19,25 @@ from treeparse.trees.families.padded_arrays import run
 COARSE = 1024.0  # sums of multiples are exact
 
 
-class Arcs(NamedTuple):
-    """A batch prepared for the elimination, every tensor ``(B, n+1, n+1)``."""
-
-    real: Tensor  # bool: the arcs of the items; other arcs make padding neutral
-    weights: Tensor  # the maximum of every word's column is 1
-    direction: Tensor  # the derivatives of the log weights; 0 where there is no arc
-
-
 class Plain:
-    """The elimination's operations on plain numbers; sums run over the last axis."""
+    """A batch prepared for the elimination, and its operations on plain numbers; sums run over the last axis.
 
-    def __init__(self, arcs: Arcs) -> None:
-        self.arcs = arcs
+    Args:
+        real: bool ``(B, n+1, n+1)``, the arcs of the items; other arcs make padding neutral.
+        weights: ``(B, n+1, n+1)``, the maximum of every word's column is 1.
+        direction: ``(B, n+1, n+1)``, the derivatives of the log weights; 0 where there is no arc.
+    """
+
+    def __init__(self, real: Tensor, weights: Tensor, direction: Tensor) -> None:
+        self.real, self.weights, self.direction = real, weights, direction
 
     def load(self) -> Tensor:
         """Return a new tensor of the weights as numbers."""
-        return self.arcs.weights.clone()
+        return self.weights.clone()
 
     def arc_values(self, adjoint: Tensor) -> Tensor:
         """Return every arc's marginal, or its derivative, ``(B, n+1, n+1)`` from d log Z / d weight as numbers."""
-        return adjoint * self.arcs.weights
+        return adjoint * self.weights
 
     def values(self, numbers: Tensor) -> Tensor:
         """Return numbers without derivatives."""
@@ -73,10 +69,10 @@ class PlainDual(Plain):
     """Numbers and their derivatives."""
 
     def load(self) -> Tensor:
-        return torch.stack([self.arcs.weights, self.arcs.weights * self.arcs.direction])
+        return torch.stack([self.weights, self.weights * self.direction])
 
     def arc_values(self, adjoint: Tensor) -> Tensor:
-        return torch.addcmul(adjoint[1], adjoint[0], self.arcs.direction) * self.arcs.weights
+        return torch.addcmul(adjoint[1], adjoint[0], self.direction) * self.weights
 
     def values(self, numbers: Tensor) -> Tensor:
         return numbers[0]
@@ -125,8 +121,8 @@ def shifted_log_weights(scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor
 @torch.no_grad()
 def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool) -> Tensor:
     """Return the log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
-    arcs, top = _prepare(scores, lengths)
-    log_z, _, unsafe = _solve(Plain(arcs), single_root, differentiate=False)
+    arithmetic, top = _prepare(scores, lengths)
+    log_z, _, unsafe = _solve(arithmetic, single_root, differentiate=False)
     log_z = _add_tops(log_z, top)
     if len(unsafe):
         log_z[unsafe] = run(elimination.log_partition, scores[unsafe], lengths[unsafe], single_root=single_root)
@@ -136,8 +132,8 @@ def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool) -> Tens
 @torch.no_grad()
 def log_partition_and_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool) -> tuple[Tensor, Tensor]:
     """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without any tree."""
-    arcs, top = _prepare(scores, lengths)
-    log_z, marginals, unsafe = _solve(Plain(arcs), single_root)
+    arithmetic, top = _prepare(scores, lengths)
+    log_z, marginals, unsafe = _solve(arithmetic, single_root)
     log_z = _add_tops(log_z, top)
     if len(unsafe):
         again = elimination.log_partition_and_marginals, scores[unsafe], lengths[unsafe]
@@ -152,26 +148,27 @@ def hessian_vector_product(scores: Tensor, lengths: Tensor, vectors: Tensor, *, 
     At forbidden arcs, column 0, the diagonal and padding ``vectors`` are ignored and the product is 0, as it is where
     there is no tree.
     """
-    arcs, _ = _prepare(scores, lengths, vectors)
-    _, product, unsafe = _solve(PlainDual(arcs), single_root)
+    arithmetic, _ = _prepare(scores, lengths, vectors)
+    _, product, unsafe = _solve(arithmetic, single_root)
     if len(unsafe):
         again = hessian.hessian_vector_product, scores[unsafe], lengths[unsafe], vectors[unsafe].double()
         product[unsafe] = run(*again, single_root=single_root)
     return product
 
 
-def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> tuple[Arcs, Tensor]:
-    """Return arcs, and the maxima ``(B, n)`` subtracted from their columns; -inf if a word has no arc."""
+def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> tuple[Plain, Tensor]:
+    """Return a batch, and the maxima ``(B, n)`` subtracted from its columns; -inf if a word has no arc.
+
+    With vectors, numbers have derivatives along these.
+    """
     real, log_weights, top = shifted_log_weights(scores, lengths)
     weights = log_weights.exp()
     if vectors is None:
-        direction = torch.zeros_like(weights)
-    else:
-        # A constant added to a column changes nothing: subtracting its weighted mean leaves less to cancel.
-        direction = torch.where(real, vectors, 0.0)
-        mean = (weights * direction).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
-        direction = torch.where(real, direction - mean, 0.0)
-    return Arcs(real, weights, direction), top[:, 1:]
+        return Plain(real, weights, torch.zeros_like(weights)), top[:, 1:]
+    # A constant added to a column changes nothing: subtracting its weighted mean leaves less to cancel.
+    direction = torch.where(real, vectors, 0.0)
+    mean = (weights * direction).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
+    return PlainDual(real, weights, torch.where(real, direction - mean, 0.0)), top[:, 1:]
 
 
 def _add_tops(log_z: Tensor, top: Tensor) -> Tensor:
@@ -182,22 +179,17 @@ def _add_tops(log_z: Tensor, top: Tensor) -> Tensor:
 
 def _solve(arithmetic: Plain, single_root: bool, differentiate: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """Return log Z, a value for every arc, and the items ``(I,)`` for which plain weights are not safe."""
-    log_z, values = _run(arithmetic, single_root, differentiate)
-    sums = arithmetic.arcs.weights.sum(1)[:, 1:]
-    safe = (log_z - sums.log().sum(-1) >= LINEAR_LIMIT) & (log_z < torch.inf) & values.sum((1, 2)).isfinite()
-    unsafe = (~safe & (sums > 0.0).all(-1)).nonzero().squeeze(-1)
-    return torch.where(safe, log_z, -torch.inf), torch.where(safe[:, None, None], values, 0.0), unsafe
-
-
-def _run(arithmetic: Plain, single_root: bool, differentiate: bool) -> tuple[Tensor, Tensor]:
-    """Return log Z and arc values; they may not be finite where plain weights are not safe."""
     w = arithmetic.load()
     rooted = _eliminate(arithmetic, w, single_root)
     log_z = arithmetic.values(w).diagonal(dim1=-2, dim2=-1)[..., 1:].log().sum(-1)
-    if not differentiate:
-        return log_z, log_z.new_empty(len(log_z), 0, 0)
-    adjoint = _differentiate(arithmetic, w, rooted)
-    return log_z, torch.where(arithmetic.arcs.real, arithmetic.arc_values(adjoint), 0.0)
+    values = log_z.new_empty(len(log_z), 0, 0)
+    if differentiate:
+        adjoint = _differentiate(arithmetic, w, rooted)
+        values = torch.where(arithmetic.real, arithmetic.arc_values(adjoint), 0.0)
+    sums = arithmetic.weights.sum(1)[:, 1:]
+    safe = (log_z - sums.log().sum(-1) >= LINEAR_LIMIT) & (log_z < torch.inf) & values.sum((1, 2)).isfinite()
+    unsafe = (~safe & (sums > 0.0).all(-1)).nonzero().squeeze(-1)
+    return torch.where(safe, log_z, -torch.inf), torch.where(safe[:, None, None], values, 0.0), unsafe
 
 
 def _eliminate(arithmetic: Plain, w: Tensor, single_root: bool) -> list[Tensor]:
@@ -228,7 +220,7 @@ def _eliminate(arithmetic: Plain, w: Tensor, single_root: bool) -> list[Tensor]:
 def _differentiate(arithmetic: Plain, w: Tensor, rooted: list[Tensor]) -> Tensor:
     """Return the derivative of log Z in every weight, by reversing ``_eliminate``, whose result is ``w``."""
     adjoint = torch.zeros_like(w)
-    in_pivot = torch.ones_like(arithmetic.arcs.weights[:, 0])
+    in_pivot = torch.ones_like(arithmetic.weights[:, 0])
     adjoint_rows, adjoint_columns, rows, columns = adjoint.unbind(-2), adjoint.unbind(-1), w.unbind(-2), w.unbind(-1)
     for k in range(1, len(rows)):
         block, column = adjoint[..., :k, :k], columns[k][..., :k]

@@ -79,7 +79,8 @@ class Remaining:
         heads, *labels = np.split(rows, rows.shape[2] // self.scores.shape[1], 2)
         logs = sums_of(heads, self.scores, self.lengths) - self.log_z[:, None]
         for kind, part in zip(kinds, self.others, strict=True):
-            logs += _sums_of_kind(kind, heads, part, self.lengths)
+            trees, scores, lengths = map(torch.from_numpy, (heads, part, self.lengths))
+            logs += scores_of_parts(kind, scores, trees.transpose(0, 1), lengths).sum(-1).T.numpy()
         if self.labels is not None:
             trees = [_tensor_of(part, self.labels) for part in (heads, *labels)]
             logs += floats(self.labels.log_probs_of_trees(*trees)).T
@@ -118,8 +119,8 @@ def sample_distinct(
             exhausted = remaining.select(is_exhausted.nonzero()[0])
             logs = None if exhausted.labels is None else floats(exhausted.labels.log_probs())
             arguments = exhausted.scores, exhausted.lengths, exhausted.seeds, count
-            options = {"others": exhausted.others} if exhausted.others else {}
-            completed = kernels.trie(*arguments, known=trees[is_exhausted], label_logs=logs, **options)
+            options = {"others": exhausted.others, "known": trees[is_exhausted], "label_logs": logs}
+            completed = kernels.trie(*arguments, **options)
             _store(drawn, items[is_exhausted], completed)
         unfinished = (~is_full & ~is_exhausted).nonzero()[0]
         items, remaining, draws = items[unfinished], remaining.select(unfinished), 2 * draws
@@ -177,11 +178,3 @@ def sums_of(heads: IntArray, scores: FloatArray, lengths: IntArray) -> FloatArra
     real = (word > 0) & (word <= lengths[:, None, None])
     lacks_heads = (real[..., 1:2] & (heads[..., 1:2] < 0)).any(2)
     return np.where(lacks_heads, -np.inf, np.where(real, scores[item, heads, word], 0.0).sum(2))
-
-
-def _sums_of_kind(kind: PartKind, heads: IntArray, scores: FloatArray, lengths: IntArray) -> FloatArray:
-    """Return summed scores ``(B, S)`` of the parts of one kind of heads ``(B, S, n+1)``."""
-    batch, samples, nodes = heads.shape
-    trees = torch.from_numpy(heads).transpose(0, 1).reshape(-1, nodes)
-    parts = kind.of_trees(trees, torch.from_numpy(lengths).expand(samples, batch).reshape(-1))
-    return scores_of_parts(torch.from_numpy(scores), parts.reshape(samples, batch, parts.shape[-1])).sum(-1).T.numpy()

@@ -45,7 +45,7 @@ class KBest(Protocol):
 
 
 class LabelDraws(Protocol):
-    """The methods of ``FlatLabels``, documented there, that draws of labelled trees need."""
+    """The methods of ``BatchedLabels``, documented there, that draws of labelled trees need."""
 
     @property
     def device(self) -> torch.device: ...
@@ -162,7 +162,7 @@ class Family(ABC):
 
     def _lacking(self, capability: Callable[..., Any], what: str) -> TreeparseError:
         name = capability.__name__
-        able = sorted({each.name for each in _families(Family) if getattr(each, name) is not capability})
+        able = sorted({family.name for family in _families(Family) if getattr(family, name) is not capability})
         return TreeparseError(
             f"{what} are not implemented for {self.name} trees. Trees that have them: {', '.join(able)}."
         )

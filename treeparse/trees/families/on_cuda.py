@@ -1,19 +1,19 @@
 """Families by CUDA kernels on the scores' device; lists of the best trees are the CPU's."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from treeparse.batch import moved
-from treeparse.device import best_trees, nonprojective, projective, samples
+from treeparse.device import best_trees, cuda, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
-from treeparse.trees.families.arc_families import Nonprojective, Projective
+from treeparse.trees.families.arc_families import KernelFamily, KernelFunctions, Nonprojective, Projective
 from treeparse.trees.families.beam import Reach
-from treeparse.trees.families.family import Method
-from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
+from treeparse.trees.families.family import Family, Method
 
 
 @dataclass(frozen=True)
@@ -65,3 +65,15 @@ class ProjectiveOnCuda(_OnCuda, Projective):
         are_trees=partial(best_trees.are_trees, crossing=False),
         sample=samples.sample_projective_trees,
     )
+
+
+FAMILIES: Mapping[str, Callable[[bool, Launcher], Family]] = {
+    "nonprojective": NonprojectiveOnCuda,
+    "projective": ProjectiveOnCuda,
+}
+
+
+def launcher_of(device: torch.device, *, is_required: bool) -> Launcher | None:
+    """Return the launcher of kernels on a device; None if kernels cannot run and ``is_required`` is False."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return cuda.launcher_of(index) if is_required else cuda.launcher_or_none(index)

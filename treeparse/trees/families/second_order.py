@@ -14,9 +14,8 @@ from treeparse.kernels.best import nonprojective_siblings
 from treeparse.kernels.best import siblings as best_with_siblings
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.lists.projective_lists import ProjectiveKBest
-from treeparse.trees.families.arc_families import Projective
+from treeparse.trees.families.arc_families import KernelFamily, KernelFunctions, Projective
 from treeparse.trees.families.family import Family, KBest, Tensors
-from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 from treeparse.trees.families.padded_arrays import integers, run
 from treeparse.trees.parts import PartKind
 

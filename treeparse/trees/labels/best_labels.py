@@ -11,11 +11,11 @@ from treeparse.batch import readable_without_sync
 from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.lists.labeled import LabeledTrees
 from treeparse.lazy import cached_property
+from treeparse.trees.batched_trees import BatchedTrees
 from treeparse.trees.families import KBest
-from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import label_sums
-from treeparse.trees.labels.label_scores import FlatLabels
-from treeparse.trees.labels.labeled_trees import LabeledTree
+from treeparse.trees.labels.batched_labels import BatchedLabels
+from treeparse.trees.tree_lists import LabeledTree
 
 FIRST_TREES = 4  # unlabelled trees that a list begins with; their number doubles as long as it is too small
 NEAR, MOST_NEAR = 2.0, 16  # nats below the highest bound of a word, and arcs a word
@@ -36,8 +36,8 @@ class LabeledKBest:
         labels: the label scores, which are read at the arcs of the listed trees only.
     """
 
-    def __init__(self, listed: KBest, trees: FlatTrees, labels: FlatLabels) -> None:
-        self._trees, self._scores, self._arc_scores, self._label_scores = listed, trees, trees.arcs.detach(), labels
+    def __init__(self, listed: KBest, trees: BatchedTrees, labels: BatchedLabels) -> None:
+        self._listed, self._trees, self._arc_scores, self._label_scores = listed, trees, trees.arcs.detach(), labels
         items, nodes = trees.arcs.shape[:2]
         self._labeled = LabeledTrees(trees.lengths.cpu().numpy(), nodes)
         # A row for each arc of the trees: the sums of arc and label score, best first, and their labels.
@@ -55,14 +55,14 @@ class LabeledKBest:
     def extend(self, count: int, threads: int = 1) -> None:
         """Make the list ``count`` labelled trees an item long; trees made before count too."""
         while self._labeled.extend(
-            count, self._trees.heads, self._rows_of_trees, self._values, others=self._others, threads=threads
+            count, self._listed.heads, self._rows_of_trees, self._values, others=self._others, threads=threads
         ):
             listed = self._rows_of_trees.shape[1]
-            self._trees.extend(min(count, max(FIRST_TREES, 2 * listed)), threads=threads)
-            self._add_arcs(self._trees.heads[:, listed:])
+            self._listed.extend(min(count, max(FIRST_TREES, 2 * listed)), threads=threads)
+            self._add_arcs(self._listed.heads[:, listed:])
         trees = self._labeled.trees[..., None]
         self.heads: NDArray[np.int64] = np.where(
-            trees >= 0, np.take_along_axis(self._trees.heads, trees.clip(0), 1), -1
+            trees >= 0, np.take_along_axis(self._listed.heads, trees.clip(0), 1), -1
         )
         rows = np.take_along_axis(self._rows_of_trees, trees.clip(0), 1)
         is_word = self.heads >= 0
@@ -88,12 +88,12 @@ class LabeledKBest:
         rows[is_word] = self._row_of_arc[item, head, dependent]
         self._rows_of_trees = np.concatenate([self._rows_of_trees, rows], 1)
         trees = torch.from_numpy(heads).transpose(0, 1).to(self._arc_scores.device)
-        others = sum((part.sum(-1) for part in self._scores.other_scores_of(trees)), torch.zeros(trees.shape[:2]))
+        others = sum((part.sum(-1) for part in self._trees.other_scores_of(trees)), torch.zeros(trees.shape[:2]))
         self._others = np.concatenate([self._others, others.detach().T.cpu().numpy()], 1)
 
 
 class BestLabeled:
-    """The best labelled trees of a flat batch.
+    """The best labelled trees of a batch.
 
     Args:
         trees: the trees, without labels.
@@ -101,11 +101,7 @@ class BestLabeled:
         validate: whether items without a tree raise.
     """
 
-    trees: FlatTrees
-    labels: FlatLabels
-    validate: bool
-
-    def __init__(self, trees: FlatTrees, labels: FlatLabels, *, validate: bool) -> None:
+    def __init__(self, trees: BatchedTrees, labels: BatchedLabels, *, validate: bool) -> None:
         self.trees, self.labels, self.validate = trees, labels, validate
 
     @property
@@ -113,13 +109,13 @@ class BestLabeled:
         """The bound of label scores; None on a device, because every round of the search would cause a sync."""
         return self.labels.source.bound if readable_without_sync(self.trees.arcs) else None
 
-    def _over(self, arcs: Tensor, *, alone: bool = False) -> FlatTrees:
+    def _over(self, arcs: Tensor, *, alone: bool = False) -> BatchedTrees:
         """Return the trees under other scores of arcs ``(B, n+1, n+1)``; if ``alone``, other allowed parts score 0."""
         parts = self.trees.given.neutral() if alone else self.trees.given
         return self.trees.with_parts(parts.with_arcs(arcs), validate=self.validate)
 
     @cached_property
-    def under_best_labels(self) -> FlatTrees:
+    def under_best_labels(self) -> BatchedTrees:
         """The trees, where an arc's score includes that of its best label."""
         return self._over(self.trees.arcs.detach() + self.labels.best())
 
@@ -153,7 +149,7 @@ class BestLabeled:
             return self._with_best_labels(torch.where(is_impossible, self._heads_of_mode(), heads))
         return self._labeled(heads, labels)
 
-    def minimum_risk(self, weighted: FlatTrees) -> LabeledTree:
+    def minimum_risk(self, weighted: BatchedTrees) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the trees of the greatest summed marginals of labelled arcs.
 
         In ``weighted``, the weight of an arc is the summed weight of its labels.
@@ -171,8 +167,8 @@ class BestLabeled:
             return torch.where(allowed[items], expected, -torch.inf)
 
         if self._bound is None:
-            every = torch.arange(len(marginals), device=marginals.device)
-            return self._with_best_labels(self._over(of_items(every), alone=True).heads)
+            items = torch.arange(len(marginals), device=marginals.device)
+            return self._with_best_labels(self._over(of_items(items), alone=True).heads)
         bounds = self._over(torch.where(allowed, marginals, -torch.inf), alone=True)
         return self._with_best_labels(best_under_bounds(bounds, of_arcs, of_items))
 
@@ -183,7 +179,7 @@ class BestLabeled:
     def _labeled(self, heads: Tensor, labels: Tensor) -> LabeledTree:
         """Return trees ``(*batch, n+1)`` from heads, and the labels of those that are not -1, ``(B, n+1)`` both."""
         labels = torch.where(heads >= 0, labels, -1)
-        return LabeledTree(self.trees.unflat(heads), self.trees.unflat(labels))
+        return LabeledTree(self.trees.in_batch_shape(heads), self.trees.in_batch_shape(labels))
 
     def k_best(self, count: int) -> LabeledKBest:
         """Start a list of the best labelled trees, with the first ``count`` of each item."""
@@ -195,7 +191,7 @@ class BestLabeled:
 
 
 def best_under_bounds(
-    trees: FlatTrees, scores_of: ArcScores, scores_of_items: ItemScores, near: float | None = None
+    trees: BatchedTrees, scores_of: ArcScores, scores_of_items: ItemScores, near: float | None = None
 ) -> Tensor:
     """Return heads ``(B, n+1)`` of the best trees by arc scores that are computed on demand; -1 without a tree.
 

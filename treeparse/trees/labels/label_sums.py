@@ -32,25 +32,15 @@ def by_heads(
 
     def of_slice(first: int, last: int) -> Tensor:
         slices = [real_scores(arcs[:, first:last], source.from_heads(first, last)) for source in scores]
-        for tensor in others:
-            slices.append(tensor[:, first:last])
-        return function(*slices)
+        return function(*slices, *[tensor[:, first:last] for tensor in others])
 
-    widest, differentiable = 1, False
-    for source in scores:
-        widest = max(widest, batch * nodes * source.shape[-1])
-        differentiable = differentiable or source.requires_grad
-    for tensor in others:
-        widest = max(widest, tensor[:, 0].numel())
-        differentiable = differentiable or tensor.requires_grad
-    step = (SLICE if arcs.device.type == "cpu" else DENSE) // widest
+    differentiable = any([values.requires_grad for values in (*scores, *others)])
+    widths = [batch * nodes * source.shape[-1] for source in scores] + [tensor[:, 0].numel() for tensor in others]
+    step = (SLICE if arcs.device.type == "cpu" else DENSE) // max(1, *widths)
     if step >= nodes:
         return of_slice(0, nodes)
     parts = _of_slices(of_slice, nodes, step, differentiable)
-    if differentiable:
-        every = [*parts]
-        return torch.cat(every, 1) if len(every) > 1 else every[0]
-    return _joined(parts, nodes)
+    return torch.cat([*parts], 1) if differentiable else _joined(parts, nodes)
 
 
 def _joined(parts: Iterator[Tensor], nodes: int) -> Tensor:
@@ -59,8 +49,6 @@ def _joined(parts: Iterator[Tensor], nodes: int) -> Tensor:
     Kept between the memory of slices that is freed, they would break it into pieces too small for the next slice.
     """
     first = next(parts)
-    if first.shape[1] == nodes:
-        return first
     result, rows = first.new_empty(first.shape[0], nodes, *first.shape[2:]), 0
     for part in chain([first], parts):
         result[:, rows : rows + part.shape[1]] = part
@@ -70,9 +58,6 @@ def _joined(parts: Iterator[Tensor], nodes: int) -> Tensor:
 
 def _of_slices(function: Callable[[int, int], Tensor], nodes: int, step: int, differentiable: bool) -> Iterator[Tensor]:
     """Apply a function to the first head of every slice of ``step`` heads and the first head after it."""
-    if step >= nodes:
-        yield function(0, nodes)
-        return
     options: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
     for first in range(0, nodes, max(1, step)):
         part = first, min(first + max(1, step), nodes)
@@ -109,7 +94,10 @@ def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequenc
 
     widest = max(batch * nodes * source.shape[-1] for source in scores)
     differentiable = marginals.requires_grad or any(source.requires_grad for source in scores)
-    return torch.stack([*_of_slices(of_slice, nodes, DENSE // max(widest, 1), differentiable)]).sum(0)
+    step = DENSE // max(widest, 1)
+    if step >= nodes:
+        return of_slice(0, nodes)
+    return torch.stack([*_of_slices(of_slice, nodes, step, differentiable)]).sum(0)
 
 
 def real_scores(arcs: Tensor, scores: Tensor) -> Tensor:

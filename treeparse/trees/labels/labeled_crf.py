@@ -21,16 +21,13 @@ from treeparse.trees.checks import (
     check_whole_trees,
     clamped,
     heads_and_labels,
-    labeled_tree,
 )
 from treeparse.trees.crf import TreeCRF, arcs_in_notebook
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
 from treeparse.trees.labels import label_sums, sources
-from treeparse.trees.labels.batched_labels import FlatLabeledTrees
+from treeparse.trees.labels.batched_labels import BatchedLabeledTrees, BatchedLabels
 from treeparse.trees.labels.best_labels import BestLabeled
-from treeparse.trees.labels.label_scores import FlatLabels
-from treeparse.trees.labels.labeled_trees import LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.labels.sources import ForbiddenLabels, LabelSource, LabelTensor
 from treeparse.trees.look_ups import gather, rows_at
 from treeparse.trees.part_values import expected_accuracy
@@ -40,6 +37,9 @@ from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF
 from treeparse.trees.tree_lists import (
     BestLabeledTrees,
     DrawnLabeledTrees,
+    LabeledPair,
+    LabeledTree,
+    TreeMarginals,
     growing_indices,
     pad_lists,
     sort_by_score,
@@ -70,16 +70,13 @@ class LabeledCRF(TreeDistribution):
         NoTreeError: as the base does.
     """
 
-    base: TreeCRF
-    label_scores: Tensor | LabelSource
-    scores: Tensor
-
     has_labels = True
 
     def __init__(self, base: TreeCRF, label_scores: Tensor | LabelSource, *, validate_args: bool | None = None) -> None:
-        self.base, self.label_scores = base, label_scores
+        self.base: TreeCRF = base
+        self.label_scores: Tensor | LabelSource = label_scores
         self.scores, self.lengths = base.scores, base.lengths
-        validate = base.flat.validate if validate_args is None else validate_args
+        validate = base.batched.validate if validate_args is None else validate_args
         if isinstance(label_scores, Tensor) and not is_plain(label_scores):  # values cannot be read
             validate = False
         super().__init__(base.batch_shape, base.event_shape, validate_args=validate)
@@ -101,7 +98,7 @@ class LabeledCRF(TreeDistribution):
 
     @property
     def has_sums(self) -> bool:
-        return self.base.flat.family.has_sums
+        return self.base.batched.family.has_sums
 
     @property
     def kind_of_trees(self) -> str:
@@ -119,23 +116,22 @@ class LabeledCRF(TreeDistribution):
         return torch.promote_types(dtype, torch.float32)
 
     @graph_property
-    def labels(self) -> FlatLabels:
-        """The label scores of the flat batch."""
-        scores, flat = self.label_scores, self.base.flat
-        if isinstance(scores, Tensor):
-            scores = LabelTensor(scores)
-        return FlatLabels(scores, flat.is_arc & (flat.arcs > -torch.inf))
+    def labels(self) -> BatchedLabels:
+        """The label scores, in one batch dimension."""
+        scores, batched = self.label_scores, self.base.batched
+        source = LabelTensor(scores) if isinstance(scores, Tensor) else scores
+        return BatchedLabels(source, batched.is_arc & (batched.arcs > -torch.inf))
 
     @graph_property
     def arcs(self) -> TreeCRF:
         """The distribution of the trees without their labels; float64."""
-        scores = self.base.flat.arcs + self.labels.log_sums
+        scores = self.base.batched.arcs + self.labels.log_sums
         return self.base.with_scores(scores.reshape(self.scores.shape), validate_args=self._validate_args)
 
     @cached_property
-    def flat(self) -> FlatLabeledTrees:
-        """The labelled trees as one flat batch in float64, from which all values are computed."""
-        return FlatLabeledTrees(self.base.flat, self.arcs.flat, self.labels)
+    def batched(self) -> BatchedLabeledTrees:
+        """The labelled trees in float64, from which all values are computed."""
+        return BatchedLabeledTrees(self.base.batched, self.arcs.batched, self.labels)
 
     def _all_label_scores(self) -> Tensor:
         scores = self.label_scores
@@ -148,7 +144,7 @@ class LabeledCRF(TreeDistribution):
         def labelled(scores: Tensor, marginals: Tensor) -> Tensor:
             return self._round(marginals.unsqueeze(-1) * label_sums.log_probs(scores).exp())
 
-        return self.arcs.flat.unflat(self.labels.reduce(labelled, self.arcs.flat.marginals))
+        return self.arcs.batched.in_batch_shape(self.labels.reduce(labelled, self.arcs.batched.marginals))
 
     @property
     def part_marginals(self) -> Parts:
@@ -162,11 +158,11 @@ class LabeledCRF(TreeDistribution):
         def labelled(scores: Tensor, log_marginals: Tensor) -> Tensor:
             return self._round(log_marginals.unsqueeze(-1) + label_sums.log_probs(scores))
 
-        return self.arcs.flat.unflat(self.labels.reduce(labelled, self.arcs.flat.log_marginals).detach())
+        return self.arcs.batched.in_batch_shape(self.labels.reduce(labelled, self.arcs.batched.log_marginals).detach())
 
     @cached_property
     def _best(self) -> BestLabeled:
-        return BestLabeled(self.base.flat, self.labels, validate=bool(self._validate_args))
+        return BestLabeled(self.base.batched, self.labels, validate=bool(self._validate_args))
 
     @property
     def mode(self) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -181,7 +177,7 @@ class LabeledCRF(TreeDistribution):
         """
         if not self.has_sums:
             return self.mean_field().minimum_risk()
-        return self._best.minimum_risk(self.arcs.flat)
+        return self._best.minimum_risk(self.arcs.batched)
 
     def decode(self, decoder: Decoder) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the tree that a decoder chooses."""
@@ -202,7 +198,7 @@ class LabeledCRF(TreeDistribution):
             )
         assert isinstance(self.arcs, NonProjectiveSiblingCRF)  # the base, where a label's weight adds to its arc's
         approximation = self.arcs.mean_field(rounds)
-        added = self.base.flat.unflat(self.labels.log_sums)
+        added = self.base.batched.in_batch_shape(self.labels.log_sums)
         scores = torch.where(added > -torch.inf, approximation.scores - added, -torch.inf)
         return self._with(approximation.with_scores(scores), self.label_scores)
 
@@ -212,10 +208,8 @@ class LabeledCRF(TreeDistribution):
         Raises:
             TreeparseError: for trees of another kind with parts other than arcs, which the decoder does not score.
         """
-        decoder = decoder_named(decoder)
-        if decoder in ("best", "arcs_first", "minimum_risk") or self.base.family.crossing == (
-            decoder == "nonprojective"
-        ):
+        crossing = {"nonprojective": True, "projective": False}.get(decoder_named(decoder))
+        if crossing in (None, self.base.family.crossing):
             return self
         if self.base.family.part_kinds:
             raise TreeparseError(
@@ -223,9 +217,9 @@ class LabeledCRF(TreeDistribution):
                 f"trees score {named(self.base.family.part_kinds)}: use the decoder 'best', 'arcs_first' or "
                 "'minimum_risk'."
             )
-        kind = NonProjectiveCRF if decoder == "nonprojective" else ProjectiveCRF
+        kind = NonProjectiveCRF if crossing else ProjectiveCRF
         base = kind(self.scores, self.lengths, single_root=self.base.single_root, validate_args=False)
-        return self._with(base.with_scores(self.scores, validate_args=self.base.flat.validate), self.label_scores)
+        return self._with(base.with_scores(self.scores, validate_args=self.base.batched.validate), self.label_scores)
 
     def topk(self, k: int) -> BestLabeledTrees:
         """Return the k best labelled trees: heads, labels ``(k, *batch, n+1)``, scores and log_probs ``(k, *batch)``.
@@ -255,7 +249,7 @@ class LabeledCRF(TreeDistribution):
         """Draw exact, independent samples: heads and labels ``(*sample, *batch, n+1)``; generators as for the base."""
         shape = Size(sample_shape)
         seeds = item_seeds(generator, self.batch_shape.numel())
-        heads = self.arcs.flat.sample(seeds, shape.numel()).transpose(0, 1)
+        heads = self.arcs.batched.sample(seeds, shape.numel()).transpose(0, 1)
         labels = self.labels.sample_of_trees(heads, seeds)
         full = shape + self.scores.shape[:-1]
         return LabeledTree(heads.reshape(full), labels.reshape(full))
@@ -281,7 +275,7 @@ class LabeledCRF(TreeDistribution):
         Trees that differ in a label only are different. Arguments and results are as for the base.
         """
         seeds = item_seeds(generator, self.batch_shape.numel())
-        draw = self.arcs.flat.sample_without_replacement
+        draw = self.arcs.batched.sample_without_replacement
         columns = draw(seeds, check_count(k), method, self.labels)
         rows, log_probs, keys = (column.movedim(len(self.batch_shape), 0) for column in columns)
         heads, labels = rows.chunk(2, -1)
@@ -296,16 +290,13 @@ class LabeledCRF(TreeDistribution):
         Raises:
             TreeparseError: for heads without labels; otherwise as for the base.
         """
-        heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
-        scores, possible = self._checked_scores(heads, labels)
-        log_probs = scores - self.arcs.flat.log_partition.reshape(-1)
-        return self._round(torch.where(possible, log_probs, -torch.inf).reshape(heads.shape[:-1]))
+        scores, possible = self._checked_scores(value, labels)
+        return self._round(torch.where(possible, scores - self.arcs.batched.log_partition, -torch.inf))
 
     def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Return summed scores ``(*sample, *batch)`` of parts and labels; otherwise as ``log_prob``."""
-        heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
-        scores, possible = self._checked_scores(heads, labels)
-        return self._round(torch.where(possible, scores, -torch.inf).reshape(heads.shape[:-1]))
+        scores, possible = self._checked_scores(value, labels)
+        return self._round(torch.where(possible, scores, -torch.inf))
 
     def log_prob_of_scored(self, heads: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of trees from their scores; NaN for trees without sums."""
@@ -317,10 +308,10 @@ class LabeledCRF(TreeDistribution):
         A word with a negative head or label, which means unknown, adds 0; a label that does not exist gives -inf.
         Differentiable in the label scores.
         """
-        heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
+        heads, labels = check_trees(value, labels, self.word_mask, samples=True)
         if self._validate_args:
             check_head_range(heads, self.lengths)
-        known, ids = map(self.base.flat.samples_of, (torch.where(labels >= 0, heads, -1), labels))
+        known, ids = map(self.base.batched.samples_of, (torch.where(labels >= 0, heads, -1), labels))
         values = self.labels.log_probs_of_trees(known, ids).reshape(heads.shape[:-1])
         missing = (heads > self.lengths.unsqueeze(-1)) | ((heads >= 0) & (labels >= self.labels.count))
         return self._round(torch.where(missing.any(-1), -torch.inf, values))
@@ -333,12 +324,12 @@ class LabeledCRF(TreeDistribution):
         pairs = [
             self.labels.labelings(heads[(heads >= 0).any(-1)], item, lengths[item]) for item, heads in enumerate(trees)
         ]
-        heads, labels = ([pair[part] for pair in pairs] for part in range(2))
-        return LabeledTree(*(pad_lists(part, like=self.scores[..., 0]) for part in (heads, labels)))
+        columns = ([pair[part] for pair in pairs] for part in range(2))
+        return LabeledTree(*(pad_lists(column, like=self.scores[..., 0]) for column in columns))
 
     def arc_marginals(self) -> Tensor:
         """Return the probability of every arc, whatever its label, ``(*batch, n+1, n+1)``: float64 constants."""
-        return self.arcs.flat.unflat(self.arcs.flat.marginals.detach())
+        return self.arcs.batched.in_batch_shape(self.arcs.batched.marginals.detach())
 
     def tree_marginals(
         self, value: Tensor | LabeledPair, labels: Tensor | None = None, *, label_powers: Sequence[float] = (1.0,)
@@ -359,38 +350,39 @@ class LabeledCRF(TreeDistribution):
                 node.
             NoTreeError: for an item without a tree, if arguments are validated.
         """
-        heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask, samples=True)
-        flat = self.base.flat
-        if flat.validate:
+        heads, labels = check_trees(value, labels, self.word_mask, samples=True)
+        batched = self.base.batched
+        if batched.validate:
             check_head_range(heads, self.lengths)
-        trees, ids = map(flat.samples_of, (heads, labels))
+        trees, ids = map(batched.samples_of, (heads, labels))
         power = math.prod(label_powers) ** (1 / len(label_powers))
-        marginals = self.labels.tree_marginals(self.arcs.flat.marginals.detach(), trees, ids, power)
+        marginals = self.labels.tree_marginals(self.arcs.batched.marginals.detach(), trees, ids, power)
         return TreeMarginals(*(part.reshape(heads.shape) for part in marginals))
 
     def _in_support(self, value: LabeledPair) -> Tensor:
         """Tell which pairs of heads and labels are trees without a forbidden part or label."""
-        heads, labels = check_trees(*labeled_tree(value), self.word_mask, samples=True)
-        return self._scores_of(heads, labels)[1].reshape(heads.shape[:-1])
+        return self._scores_of(*check_trees(value, None, self.word_mask, samples=True))[1]
 
-    def _checked_scores(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def _checked_scores(self, value: Tensor | LabeledPair, labels: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the ``_scores_of`` trees; raise for head lists that are no trees, whatever the scores."""
+        heads, labels = check_trees(value, labels, self.word_mask, samples=True)
         scores, possible = self._scores_of(heads, labels)
         if self._validate_args and not bool(possible.all()):  # because the check takes longer
             check_whole_trees(heads, self.word_mask, self.lengths)
         return scores, possible
 
     def _scores_of(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the scores of labelled trees, and which trees are in the support: ``(S, B)`` both.
+        """Return the scores of labelled trees, and which trees are in the support: ``(*sample, *batch)`` both.
 
         Trees are heads and labels ``(*sample, *batch, n+1)``.
         """
-        flat = self.base.flat
-        heads, ids = map(flat.samples_of, (heads, labels))
-        scores, possible = flat.scores_of(heads)
+        batched, shape = self.base.batched, heads.shape[:-1]
+        heads, ids = map(batched.samples_of, (heads, labels))
+        scores, possible = batched.scores_of(heads)
         exist = ((heads < 0) | ((ids >= 0) & (ids < self.labels.count))).all(-1)
         values = self.labels.of_labeled_trees(heads, ids)
-        return scores + values.sum(-1), possible & exist & (values > -torch.inf).all(-1)
+        possible = possible & exist & (values > -torch.inf).all(-1)
+        return (scores + values.sum(-1)).reshape(shape), possible.reshape(shape)
 
     def expected_uas(self, value: Tensor | LabeledPair) -> Tensor:
         """Return the expected share ``(*batch,)`` of right heads among words with a known head, whatever the labels.
@@ -412,7 +404,7 @@ class LabeledCRF(TreeDistribution):
         return self._round(1 - self._expected_las(value, labels))
 
     def _expected_las(self, value: Tensor | LabeledPair, labels: Tensor | None) -> Tensor:
-        heads, labels = check_trees(*labeled_tree(value, labels), self.word_mask)
+        heads, labels = check_trees(value, labels, self.word_mask)
         if self._validate_args:
             check_head_range(heads, self.lengths)
         known = torch.where(labels >= 0, heads, -1)
@@ -420,7 +412,7 @@ class LabeledCRF(TreeDistribution):
         probs = label_sums.log_probs(scores).exp().reshape(*known.shape, self.labels.count)
         right = gather(probs, -1, labels.clamp(0, self.labels.count - 1).unsqueeze(-1)).squeeze(-1)
         weights = torch.where(labels < self.labels.count, right, 0.0)
-        return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), known, weights)
+        return expected_accuracy(self.arcs.batched.in_batch_shape(self.arcs.batched.marginals), known, weights)
 
     def given(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Self:
         """Condition on heads and labels ``(*batch, n+1)``; a negative number leaves a word's head or label open.

@@ -19,7 +19,7 @@ LookUp = Callable[[Tensor, Tensor, Tensor], Tensor]  # item, head and dependent 
 
 @runtime_checkable
 class LabelSource(Protocol):
-    """Label scores of B sentences in one flat batch, which a ``LabeledCRF`` takes instead of a tensor.
+    """Label scores of B sentences in one batch dimension, which a ``LabeledCRF`` takes instead of a tensor.
 
     Entries that are no arc may hold anything. All methods return the same scores, except for rounding.
 
@@ -75,18 +75,12 @@ class LabelSource(Protocol):
         ...
 
     def of_items(self, items: Tensor) -> "LabelSource":
-        """Return the scores of items ``(I,)`` of the flat batch, in order."""
+        """Return the scores of items ``(I,)`` of the batch, in order."""
         ...
 
 
 class LabelTensor:
     """Label scores that are a tensor ``(*batch, n+1, n+1, L)``."""
-
-    values: Tensor
-    shape: Size
-    dtype: torch.dtype
-    device: torch.device
-    requires_grad: bool
 
     bound = support = None
     resolution = FLOAT64
@@ -94,26 +88,26 @@ class LabelTensor:
     def __init__(self, values: Tensor) -> None:
         self.values, self.shape = values, values.shape
         self.dtype, self.device, self.requires_grad = values.dtype, values.device, values.requires_grad
-        with torch.enable_grad():  # the flat scores must have a graph even if first used without one
-            self.flat: Tensor = values if values.dim() == 4 else values.reshape(-1, *values.shape[-3:])
+        with torch.enable_grad():  # the batched scores must have a graph even if first used without one
+            self.batched: Tensor = values if values.dim() == 4 else values.reshape(-1, *values.shape[-3:])
 
     def from_heads(self, first: int, last: int) -> Tensor:
-        return self.flat[:, first:last]
+        return self.batched[:, first:last]
 
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return rows_at(self.flat, item, head, dependent).double()
+        return rows_at(self.batched, item, head, dependent).double()
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return rows_at(self.flat, item, head, dependent)
+        return rows_at(self.batched, item, head, dependent)
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        return rows_at(self.flat, item, head, dependent, label)
+        return rows_at(self.batched, item, head, dependent, label)
 
     def log_sums(self, arcs: Tensor) -> None:
         return None
 
     def of_items(self, items: Tensor) -> "LabelTensor":
-        return LabelTensor(rows_at(self.flat, items))
+        return LabelTensor(rows_at(self.batched, items))
 
 
 class ChangedLabels:
@@ -124,18 +118,10 @@ class ChangedLabels:
     Args:
         sources: one or more, of one shape.
         change: from arcs of the sources, and the scores of each source at these arcs, to the new scores.
-        items: ``(I,)`` indices into the sources' flat batch, some perhaps several times; None takes all items.
+        items: ``(I,)`` indices into the sources' batch, some perhaps several times; None takes all items.
         log_sums: the method of a ``LabelSource``, if log sums are known without scoring all labels.
         attributes: attributes of a ``LabelSource`` that differ from the first source's; the support is None by default.
     """
-
-    shape: Size
-    dtype: torch.dtype
-    device: torch.device
-    requires_grad: bool
-    bound: float | None
-    support: Hashable | None
-    resolution: float
 
     def __init__(
         self,
@@ -187,7 +173,7 @@ class ChangedLabels:
 
 
 def of_items(source: LabelSource, items: Tensor) -> ChangedLabels:
-    """Select the label scores of items ``(I,)`` of the flat batch."""
+    """Select the label scores of items ``(I,)`` of the batch."""
     return ChangedLabels([source], lambda _, scores: scores, items=items, support=source.support)
 
 

@@ -1,6 +1,7 @@
-"""The trees of a flat batch, of one batch dimension: sums, best trees and draws, in float64, before rounding."""
+"""The trees of a batch of one batch dimension: sums, best trees and draws, in float64, before rounding."""
 
 from collections.abc import Iterable
+from functools import reduce
 from operator import attrgetter
 from typing import Any
 
@@ -16,15 +17,14 @@ from treeparse.trees.checks import arc_mask, no_tree_error
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method, Tensors
 from treeparse.trees.families.padded_arrays import kernel_dtype
 from treeparse.trees.look_ups import OPERATORS, gather
-from treeparse.trees.operators import call, name_of
+from treeparse.trees.operators import call, hessian_vector_products, name_of, sums
 from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values
 from treeparse.trees.parts import Parts, scores_of_parts
-from treeparse.trees.sums import hessian_vector_products, sums
 
 REQUIRES_GRAD = attrgetter("requires_grad")
 
 
-class FlatTrees:
+class BatchedTrees:
     """The trees of a family under scores of their parts; a distribution rounds and reshapes the results.
 
     Values are computed once and share one graph. ``B`` is the number of items in all batch dimensions; results
@@ -37,9 +37,6 @@ class FlatTrees:
         validate: whether items without a tree raise.
         plain: whether the scores are plain tensors, if it is known.
     """
-
-    family: Family
-    validate: bool
 
     def __init__(
         self,
@@ -55,24 +52,22 @@ class FlatTrees:
         given: list[Tensor] = []
         with torch.enable_grad():  # cached values must have their graph even if first used without one
             for part in scores:
-                flat = part.to(kernel_dtype(part.dtype) if given else torch.float64)
-                given.append(flat if lengths.dim() == 1 else flat.reshape(-1, *flat.shape[lengths.dim() :]))
+                part = part.to(kernel_dtype(part.dtype) if given else torch.float64)
+                given.append(part if lengths.dim() == 1 else part.reshape(-1, *part.shape[lengths.dim() :]))
         self.given: Parts = Parts(given)
         self.arcs: Tensor = self.given[0]
         self.is_plain: bool = is_plain(self.arcs) if plain is None else plain
         self.can_read: bool = self.is_plain and self.arcs.device.type == "cpu"  # values, without a device sync
         self.lengths: Tensor = lengths.reshape(-1)
 
-    def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
-        """Return the same trees under other scores of arcs ``(B, n+1, n+1)``; other parts keep their scores."""
-        return self.with_parts(self.parts.with_arcs(arcs), validate=validate)
-
-    def with_parts(self, parts: Parts, *, validate: bool | None = None) -> "FlatTrees":
+    def with_parts(self, parts: Parts, *, validate: bool | None = None) -> "BatchedTrees":
         """Return the same trees under other scores of all parts ``(B, ...)``; ``validate`` stays if None."""
         validate = self.validate if validate is None else validate
-        return FlatTrees(self.family, parts.map(self.unflat), self.unflat(self.lengths), validate=validate)
+        return BatchedTrees(
+            self.family, parts.map(self.in_batch_shape), self.in_batch_shape(self.lengths), validate=validate
+        )
 
-    def unflat(self, value: Tensor) -> Tensor:
+    def in_batch_shape(self, value: Tensor) -> Tensor:
         """Reshape a value ``(B, ...)`` to ``(*batch, ...)``."""
         return value if len(self.shape) == 1 else value.reshape(self.shape + value.shape[1:])
 
@@ -118,7 +113,7 @@ class FlatTrees:
             result = self.sums_as_given[0]
         if self.validate:
             self.require(result > -torch.inf)
-        return result if len(self.shape) == 1 else self.unflat(result)
+        return result if len(self.shape) == 1 else self.in_batch_shape(result)
 
     @cached_property
     def part_marginals(self) -> Parts:
@@ -168,25 +163,29 @@ class FlatTrees:
         """Entropy ``(*batch,)``."""
         return self.minus_inf_without_tree(self._expected_code_length(self))
 
-    def cross_entropy(self, q: "FlatTrees") -> Tensor:
+    def cross_entropy(self, q: "BatchedTrees") -> Tensor:
         """Return ``-E_p[log q]`` ``(*batch,)``; +inf where q forbids a tree of p."""
-        forbidden = self.unflat(self._allows_more(q))
+        forbidden = self.in_batch_shape(self._allows_more(q))
         return self.minus_inf_without_tree(torch.where(forbidden, torch.inf, self._expected_code_length(q)))
 
-    def _expected_code_length(self, q: "FlatTrees") -> Tensor:
+    def _expected_code_length(self, q: "BatchedTrees") -> Tensor:
         """Return ``-E_p[log q]`` over trees that q allows.
 
         It is the difference of a log partition and an expected score, where the best arc of every column has score 0.
         """
         shifted, best = q.shifted_parts
-        return q.log_partition - self.unflat(best.sum(-1)) - self.unflat(shifted.expected(self.part_marginals))
+        return (
+            q.log_partition
+            - self.in_batch_shape(best.sum(-1))
+            - self.in_batch_shape(shifted.expected(self.part_marginals))
+        )
 
     @graph_property
     def shifted_parts(self) -> tuple[Parts, Tensor]:
         """Scores with the best arc of every column at 0, so that differences lose no digits; and what these had."""
         return self.parts.shifted(self.is_arc)
 
-    def _allows_more(self, q: "FlatTrees") -> Tensor:
+    def _allows_more(self, q: "BatchedTrees") -> Tensor:
         """Tell which items ``(B,)`` have a tree that q forbids."""
         result = q.log_partition.reshape(-1) == -torch.inf
         forbidden = self.is_arc & (self.arcs > -torch.inf) & (q.arcs == -torch.inf)
@@ -194,12 +193,11 @@ class FlatTrees:
         for kind, mask in enumerate(self.other_masks[: len(q.parts) - 1], 1):
             forbidden = mask & (self.parts[kind] > -torch.inf) & (q.parts[kind] == -torch.inf)
             result = result | self.allows_some(forbidden, kind)
-        own, other = self.family, q.family
-        constants = own, self.parts.detach(), self.lengths
-        if own.crossing and not other.crossing:
+        family, constants = self.family, (self.family, self.parts.detach(), self.lengths)
+        if family.crossing and not q.family.crossing:
             result = result | allow_conflict(*constants, self.log_marginals > -torch.inf, cross)
-        if other.single_root and not own.single_root:
-            if not own.crossing or own.part_kinds:
+        if q.family.single_root and not family.single_root:
+            if not family.crossing or family.part_kinds:
                 return result | allow_conflict(*constants, self.log_marginals > -torch.inf, are_both_of_root)
             # Two words that the root may head can hang from it both: cutting their arcs makes no cycle.
             result = result | ((self.is_arc & (self.arcs > -torch.inf))[:, 0].sum(-1) > 1)
@@ -218,13 +216,13 @@ class FlatTrees:
 
     def expected_gradient(self) -> Tensor:
         """Return the trace of the parts' covariance ``(*batch,)``; a part is 1 if the tree has it, else 0."""
-        return self.unflat(self.part_marginals.map(lambda marginals: marginals * (1 - marginals)).total())
+        return self.in_batch_shape(self.part_marginals.map(lambda marginals: marginals * (1 - marginals)).total())
 
     def log_power_sum(self, order: float) -> Tensor:
         """Return the log of the sum of all trees' probabilities to a power ``(*batch,)``."""
         shifted, best = self.shifted_parts
         raised = self.with_parts(shifted.power(order)).log_partition
-        return raised - order * (self.log_partition - self.unflat(best.sum(-1)))
+        return raised - order * (self.log_partition - self.in_batch_shape(best.sum(-1)))
 
     def expectation(self, r: Tensor | Parts) -> Tensor:
         """Return expected sums of values of parts: ``(*batch, n+1, n+1, R) -> (*batch, R)``; a tensor is for arcs."""
@@ -239,7 +237,7 @@ class FlatTrees:
     def score_variance(self) -> Tensor:
         """Return the variance of a tree's score ``(*batch,)``."""
         shifted, _ = self.shifted_parts
-        shifted = shifted.map(lambda part: self.unflat(torch.where(part > -torch.inf, part, 0.0)))
+        shifted = shifted.map(lambda part: self.in_batch_shape(torch.where(part > -torch.inf, part, 0.0)))
         return self.covariance(shifted, shifted)
 
     def _columns(self, values: Tensor | Parts) -> Size:
@@ -309,25 +307,17 @@ class FlatTrees:
         draw = self.family.sample_without_replacement
         rows, log_probs, keys = draw(shifted.detach(), self.lengths, seeds, count, method=method, labels=labels)
         self._require_heads(rows[:, 0])
-        return self.unflat(rows), self.unflat(log_probs), self.unflat(keys)
+        return self.in_batch_shape(rows), self.in_batch_shape(log_probs), self.in_batch_shape(keys)
 
     def scores_of(self, heads: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of head lists ``(S, B, n+1)``, and which lists are trees of finite score: ``(S, B)`` both.
 
         ``check_heads`` prepares the lists.
         """
-        arcs, *others = self.part_scores_of(heads)
-        total = arcs.sum(-1)
-        for scores in others:
-            total = total + scores.sum(-1)
+        total = reduce(torch.add, [scores.sum(-1) for scores in self.part_scores_of(heads)])
         repeated = self.lengths.expand(heads.shape[:2]).reshape(-1)
         are_trees = self._constants("are_trees", heads.reshape(-1, heads.shape[-1]), repeated).reshape(total.shape)
         return total, are_trees & (total > -torch.inf)
-
-    def log_probs_of(self, heads: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log probabilities of head lists ``(S, B, n+1)``; otherwise as ``scores_of``."""
-        total, are_trees = self.scores_of(heads)
-        return total - self.log_partition.reshape(-1), are_trees
 
     def part_scores_of(self, heads: Tensor) -> list[Tensor]:
         """Return the scores ``(S, B, W)`` of all parts of head lists ``(S, B, n+1)``, one tensor a kind; 0 for none."""
@@ -342,12 +332,10 @@ class FlatTrees:
 
     def other_scores_of(self, heads: Tensor) -> list[Tensor]:
         """Do ``part_scores_of`` for other parts than arcs."""
-        trees, repeated = heads.flatten(0, 1), self.lengths.expand(heads.shape[:2]).reshape(-1)
-        scores = []
-        for index, kind in enumerate(self.family.part_kinds, 1):
-            parts = kind.of_trees(trees, repeated)
-            scores.append(scores_of_parts(self.given[index], parts.reshape(*heads.shape[:2], parts.shape[-1])))
-        return scores
+        return [
+            scores_of_parts(kind, scores, heads, self.lengths)
+            for kind, scores in zip(self.family.part_kinds, self.given.others, strict=True)
+        ]
 
     def _require_heads(self, heads: Tensor) -> None:
         """Raise as ``require`` does if one of the heads ``(B, n+1)`` is missing that each item's first word has."""
@@ -357,7 +345,7 @@ class FlatTrees:
     def require(self, exist: Tensor) -> None:
         """Raise if an item has no tree, by ``(B,)`` bool; without validated arguments, do nothing."""
         if self.validate and not bool(exist.all()):
-            item = self.unflat(~exist).nonzero()[0].tolist()
-            scores = self.unflat(self.arcs.detach())
-            lengths, family = self.unflat(self.lengths), self.family
-            raise no_tree_error(scores, lengths, item, single_root=family.single_root, kinds=family.part_kinds)
+            item = self.in_batch_shape(~exist).nonzero()[0].tolist()
+            scores, lengths = map(self.in_batch_shape, (self.arcs.detach(), self.lengths))
+            options = {"single_root": self.family.single_root, "kinds": self.family.part_kinds}
+            raise no_tree_error(scores, lengths, item, **options)
