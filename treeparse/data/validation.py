@@ -169,40 +169,24 @@ class TreeCheck:
 
     def faults(self, rows: Sequence[Sequence[str]], heads: Sequence[int], lines: Sequence[int]) -> list[Fault]:
         """Return the faults of the heads of words, from their rows of columns, heads and line numbers."""
+        misc = [row[MISC] for row in rows]
         if not self.heads:
-            return possible_head_faults([row[MISC] for row in rows], [-1] * len(rows), lines)
+            return possible_head_faults(misc, [-1] * len(rows), lines)
         column = [row[HEAD] for row in rows]
         if self.labels and set(column) == {EMPTY}:
             return [(lines[0], NO_HEADS)]
-        faults = head_faults(column, heads, lines, single_root=self.single_root, partial=self.partial)
-        if not faults and self.partial:
-            return possible_head_faults([row[MISC] for row in rows], heads, lines)
-        if not faults and self.labels:
-            return label_faults([row[DEPREL] for row in rows], heads, lines)
-        return faults
-
-
-def head_faults(
-    column: Sequence[str], heads: Sequence[int], lines: Sequence[int], *, single_root: bool, partial: bool = False
-) -> list[Fault]:
-    """Return the faults that keep a HEAD column from being a tree.
-
-    Args:
-        column: the texts of HEAD.
-        heads: HEAD as numbers, -1 if it names no node.
-        lines: the words' line numbers.
-        single_root: whether a tree must have exactly one root.
-        partial: whether a HEAD may be ``_``, which means unknown.
-    """
-    unusable = [
-        (lines[index], _head_problem(index + 1, column[index], len(heads)))
-        for index, head in enumerate(heads)
-        if head < 0 and not (partial and column[index] == EMPTY)
-    ]
-    if unusable:
-        return unusable
-    problem = tree_problem(heads, single_root=single_root, partial=partial)
-    return [] if problem is None else [(lines[_faulty_word(heads, single_root) - 1], problem)]
+        unusable = [
+            (line, _head_problem(word, text, len(heads)))
+            for word, (line, text, head) in enumerate(zip(lines, column, heads, strict=True), 1)
+            if head < 0 and not (self.partial and text == EMPTY)
+        ]
+        if unusable:
+            return unusable
+        if problem := tree_problem(heads, single_root=self.single_root, partial=self.partial):
+            return [(lines[_faulty_word(heads, self.single_root) - 1], problem)]
+        if self.partial:
+            return possible_head_faults(misc, heads, lines)
+        return label_faults([row[DEPREL] for row in rows], heads, lines) if self.labels else []
 
 
 def label_faults(labels: Sequence[str], heads: Sequence[int], lines: Sequence[int]) -> list[Fault]:

@@ -12,7 +12,7 @@ from treeparse.data.batches.treebank_module import TreebankModule
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.words import Features
 from treeparse.data.files import expand_paths
-from treeparse.data.text.rawtext import multiword_tokens
+from treeparse.data.raw_text import multiword_tokens
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.objectives import Objective
