@@ -19,8 +19,8 @@ from torch import Tensor, nn
 import treeparse
 from treeparse.batch import Batch
 from treeparse.cli.main import main
+from treeparse.data.features.vector_files import WordVectors
 from treeparse.data.features.words import Features, LexicalFeatures
-from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, Encoder, EncoderConfig

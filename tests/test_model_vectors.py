@@ -9,8 +9,8 @@ from helpers.parsers import parser_encoder
 from helpers.sentences import learnable_sentences
 from torch import nn
 
+from treeparse.data.features.vector_files import WordVectors, read_vectors
 from treeparse.data.features.words import LexicalFeatures
-from treeparse.data.vectors.vector_files import WordVectors, read_vectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder

@@ -12,7 +12,7 @@ from helpers.tree_cases import TORCH, Case, Distribution, every_case_and_order, 
 from torch import Tensor
 
 from treeparse.cli.main import main
-from treeparse.data.nbest.list_files import read_nbest
+from treeparse.data.nbest import read_nbest
 
 LENGTHS = (4, 1, 0, 3, 2)
 AS_IT_IS: dict[str, list[str]] = {"again": [], "two jobs": ["--jobs", "2"], "two threads": ["--threads", "2"]}

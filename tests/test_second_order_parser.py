@@ -14,7 +14,7 @@ from helpers.served import served
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
-from treeparse.data.nbest.list_files import read_nbest
+from treeparse.data.nbest import read_nbest
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser, PartScores, ScorerOutput
 from treeparse.names import COMBINATIONS, Combination

@@ -29,8 +29,8 @@ from scripts.support.reports.markdown import Opening, report
 from treeparse import Parser
 from treeparse.corpus import CorpusRequest
 from treeparse.corpus.cluster import RayCluster, parse_on_ray, read_manifest
-from treeparse.corpus.corpus_progress import CorpusObserver
-from treeparse.corpus.storage import StoredFile
+from treeparse.corpus.cluster_files import StoredFile
+from treeparse.corpus.sentences import CorpusObserver
 from treeparse.data import read_conllu
 
 OPENING = Opening(

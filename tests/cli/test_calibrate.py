@@ -6,21 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.commands import Capture, error_of
+from helpers.commands import Capture, error_of, run
 from helpers.parsed_files import MULTIWORD, trees_as_text, written
 from helpers.sentences import learnable_sentences
 
-from treeparse.cli.main import main
 from treeparse.metrics import parse_calibration
 from treeparse.model import Parser
 from treeparse.model.temperature import fit_label_temperature, fit_temperature
 from treeparse.sentence import Sentence
 
 DEV = learnable_sentences(12, seed=7)
-
-
-def run(command: str, *arguments: str | Path) -> int:
-    return main([command, *map(str, arguments), "--device", "cpu"])
 
 
 @pytest.fixture

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from helpers.commands import Capture, error_of
+from helpers.commands import Capture, error_of, run
 from helpers.parsed_files import SENTENCES, conllu, lists_of, written
 
-from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
 from treeparse.model import Parser
 from treeparse.rules import Rules, read_rules
@@ -25,10 +24,6 @@ PARTLY = (
     "2\tNoun1\t_\t_\t_\t_\t1\tnsubj\t_\t_\n\n"
 )
 UNFIT = "# sent_id = unfit\n1\tNoun1\t_\t_\t_\t_\t2\t_\t_\t_\n2\tVerb1\t_\t_\t_\t_\t_\t_\t_\tHeads=1\n\n"
-
-
-def run(command: str, *arguments: str | Path | int) -> int:
-    return main([command, *map(str, arguments), "--device", "cpu"])
 
 
 def words_of(path: Path) -> list[Sentence]:

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.commands import Capture, error_of
-from helpers.parsed_files import SENTENCES, assert_same, lists_of, trees_as_text, written
+from helpers.commands import Capture, error_of, run
+from helpers.parsed_files import SENTENCES, assert_same, lists_of, saved_with, trees_as_text, written
 from helpers.sentences import learnable_sentences
 
-from treeparse.cli.main import main
 from treeparse.cli.models import leading_models
 from treeparse.data import read_conllu
 from treeparse.model import Ensemble, Parser, ParserConfig
@@ -30,10 +29,6 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("second") / "model"
     parser.save_pretrained(folder)
     return str(folder)
-
-
-def run(command: str, *arguments: object) -> int:
-    return main([command, *map(str, arguments), "--device", "cpu"])
 
 
 @pytest.mark.parametrize("how", [None, *COMBINATIONS])
@@ -77,10 +72,8 @@ def test_what_is_refused(model: str, second: str, parser: Parser, source: str, t
     options = ["--combine", "marginals", "--temperature", 2]
     problem = error_of(capsys, "sample", "-k", 2, model, second, source, *options)
     assert "Temperatures other than 1, here 2.0, need" in problem
-    parser.save_pretrained(tmp_path / "model")
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"single_root": False}))
-    problem = error_of(capsys, "predict", model, tmp_path / "model", source)
+    several_roots = saved_with(parser, tmp_path / "model", single_root=False)
+    problem = error_of(capsys, "predict", model, several_roots, source)
     assert "The models have different trees: the first has trees: nonprojective, single_root: true" in problem
 
 

@@ -20,7 +20,7 @@ from udtools import udeval
 from treeparse.cli.common import aligned, percent
 from treeparse.cli.main import main
 from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
-from treeparse.data.nbest.list_files import write_nbest
+from treeparse.data.nbest import write_nbest
 from treeparse.data.parses import NBestList, Parse
 from treeparse.metrics import attachment_scores, paired_bootstrap
 from treeparse.model import Parser, ParserConfig

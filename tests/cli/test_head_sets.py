@@ -1,21 +1,19 @@
 """``treeparse predict --head-sets``: sets of heads in MISC, by a threshold from trees held out."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-from helpers.commands import Capture, error_of
+from helpers.commands import Capture, error_of, run
 from helpers.parsed_files import MULTIWORD, incidents, trees_as_text, written
 from helpers.sentences import learnable_sentences
 
-from treeparse.cli.main import main
 from treeparse.data import load_treebank
 from treeparse.metrics import conformal_threshold
 from treeparse.model import Parser
 from treeparse.sentence import Sentence
 
-
-def predict(*arguments: str | Path) -> int:
-    return main(["predict", *map(str, arguments), "--device", "cpu", "-q"])
+predict = partial(run, "predict", "-q")
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.2])

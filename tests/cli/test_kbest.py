@@ -5,24 +5,23 @@ import itertools
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers.commands import Capture, error_of
-from helpers.parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, written
+from helpers.commands import Capture, error_of, run
+from helpers.parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, saved_with, written
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu, write_conllu
-from treeparse.data.nbest.list_files import read_nbest
+from treeparse.data.nbest import read_nbest
 from treeparse.model import Parser
 from treeparse.names import Decoder
 from treeparse.sentence import Sentence
 
-
-def kbest(*arguments: str | Path | int) -> int:
-    return main(["kbest", *map(str, arguments), "--device", "cpu"])
+kbest = partial(run, "kbest")
 
 
 @pytest.mark.parametrize("name", ["out.conllu", "out.conllu.gz", "out.jsonl", "out.jsonl.gz"])
@@ -135,13 +134,11 @@ def test_usage_faults(model: str, source: str, capsys: Capture) -> None:
 
 
 def test_a_model_whose_decoder_has_no_lists(parser: Parser, source: str, tmp_path: Path, capsys: Capture) -> None:
-    parser.save_pretrained(tmp_path / "model")
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"decoder": "minimum_risk"}))
-    assert kbest(tmp_path / "model", source, "-k", 2) == 2
+    model = saved_with(parser, tmp_path / "model", decoder="minimum_risk")
+    assert kbest(model, source, "-k", 2) == 2
     shown = capsys.readouterr()
     assert shown.out == "" and "minimum_risk chooses one tree, it has no list of the best: choose best" in shown.err
-    assert kbest(tmp_path / "model", source, "-k", 2, "--decoder", "nonprojective", "-o", tmp_path / "out.jsonl") == 0
+    assert kbest(model, source, "-k", 2, "--decoder", "nonprojective", "-o", tmp_path / "out.jsonl") == 0
 
 
 @pytest.mark.treebank

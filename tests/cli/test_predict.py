@@ -5,17 +5,17 @@ import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers.commands import Capture, error_of
+from helpers.commands import Capture, error_of, run
 from helpers.parsed_files import conllu, written
 from helpers.sentences import learnable_sentences
 
-from treeparse.cli.main import main
 from treeparse.data.conllu import ConlluSentence
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
@@ -39,8 +39,7 @@ TRICKY = (
 BAD = "# sent_id = bad\n1\tno\t_\t_\t_\t_\t_\t_\t_\n\n"  # nine columns
 
 
-def predict(*arguments: str | Path) -> int:
-    return main(["predict", *map(str, arguments), "--device", "cpu"])
+predict = partial(run, "predict")
 
 
 def trees_of(data: bytes) -> Iterator[list[int]]:

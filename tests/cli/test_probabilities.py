@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helpers.commands import run
 from helpers.parsed_files import MULTIWORD, SENTENCES, incidents, written
 
-from treeparse.cli.main import main
 from treeparse.data.annotations import figure
 from treeparse.data.conllu import ConlluSentence, read_conllu
-from treeparse.data.nbest.list_files import read_nbest
+from treeparse.data.nbest import read_nbest
 from treeparse.model import Parse, Parser
 
 TAGGED = MULTIWORD.replace("advmod\t_\t_", "advmod\t_\tGloss=now|ArcProb=0.1").replace("id = m", "id = n")
@@ -24,14 +24,6 @@ def comments_of(sentence: ConlluSentence) -> dict[str, str]:
 def misc_of(sentence: ConlluSentence) -> list[dict[str, str]]:
     rows = [row for row in sentence.rows() if row[0].isdecimal()]
     return [dict(item.split("=", 1) for item in row[9].split("|")) for row in rows]
-
-
-def run(command: str, *arguments: str | Path) -> int:
-    return main([command, *map(str, arguments), "--device", "cpu", "-q"])
-
-
-def predict(*arguments: str | Path) -> int:
-    return run("predict", *arguments)
 
 
 def summed(trees: list[Parse], word: int, head: int, label: str | None) -> float:
@@ -51,7 +43,7 @@ def test_lists_have_those_of_all_trees(
 ) -> None:
     """By enumeration, which is what a list of all trees is."""
     target = tmp_path / name
-    assert run(command[0], model, source, "-k", "5", "-o", target, "--probabilities", *command[1:]) == 0
+    assert run(command[0], "-q", model, source, "-k", "5", "-o", target, "--probabilities", *command[1:]) == 0
     found = [list(nbest.parses) for nbest in read_nbest(target)]
     for parses, all_trees in zip(found[:2], parser.kbest(SENTENCES[:2], 10**4), strict=False):
         for parse in parses:
@@ -61,7 +53,7 @@ def test_lists_have_those_of_all_trees(
                 assert pair == pytest.approx(expected, abs=6e-5)
             assert parse.entropy == pytest.approx(-sum(math.exp(p.log_prob) * p.log_prob for p in all_trees), abs=1e-3)
     bare = tmp_path / f"bare-{name}"
-    assert run(command[0], model, source, "-k", "5", "-o", bare, *command[1:]) == 0
+    assert run(command[0], "-q", model, source, "-k", "5", "-o", bare, *command[1:]) == 0
     assert "rob=" not in bare.read_text() and "probs" not in bare.read_text()
     same = [[replace(p, arc_probs=None, label_probs=None, entropy=None) for p in parses] for parses in found]
     assert same == [list(nbest.parses) for nbest in read_nbest(bare)]
@@ -70,7 +62,8 @@ def test_lists_have_those_of_all_trees(
 def test_models_by_marginals_have_lists_of_samples(model: str, source: str, tmp_path: Path) -> None:
     target = tmp_path / "out.jsonl"
     assert (
-        run("sample", model, model, source, "-k", "3", "-o", target, "--probabilities", "--combine", "marginals") == 0
+        run("sample", "-q", model, model, source, "-k", "3", "-o", target, "--probabilities", "--combine", "marginals")
+        == 0
     )
     for nbest in read_nbest(target):
         assert all(parse.arc_probs and parse.label_probs and parse.entropy is None for parse in nbest.parses)
@@ -78,15 +71,15 @@ def test_models_by_marginals_have_lists_of_samples(model: str, source: str, tmp_
 
 def test_those_of_an_older_parse_are_left_out_of_lists(model: str, source: str, tmp_path: Path) -> None:
     parsed, new, old = (tmp_path / name for name in ("parsed.conllu", "new.conllu", "old.conllu"))
-    assert predict(model, source, "-o", parsed, "--probabilities") == 0
+    assert run("predict", "-q", model, source, "-o", parsed, "--probabilities") == 0
     for path, target in ((parsed, new), (source, old)):
-        assert run("kbest", model, path, "-k", "3", "-o", target) == 0
+        assert run("kbest", "-q", model, path, "-k", "3", "-o", target) == 0
     assert new.read_bytes() == old.read_bytes()
 
 
 def test_they_are_the_parsers(model: str, parser: Parser, source: str, tmp_path: Path) -> None:
     target = tmp_path / "out.conllu"
-    assert predict(model, source, "-o", target, "--probabilities") == 0
+    assert run("predict", "-q", model, source, "-o", target, "--probabilities") == 0
     for sentence, parse in zip(read_conllu(target), parser.parse(SENTENCES, probabilities=True), strict=True):
         assert (sentence.words.heads, sentence.words.labels) == (parse.heads, parse.labels)
         for entry, arc, labeled in zip(misc_of(sentence), parse.arc_probs or (), parse.label_probs or (), strict=True):
@@ -97,15 +90,15 @@ def test_they_are_the_parsers(model: str, parser: Parser, source: str, tmp_path:
         assert float(comments["entropy"]) == pytest.approx(parse.entropy, abs=1e-4)
         assert float(comments["tree_prob"]) == pytest.approx(2.718281828459045**parse.log_prob, rel=1e-3)
     bare = tmp_path / "bare.conllu"
-    assert predict(model, source, "-o", bare) == 0
+    assert run("predict", "-q", model, source, "-o", bare) == 0
     assert "Prob" not in bare.read_text(encoding="utf-8")
 
 
 def test_a_second_time_changes_nothing(model: str, tmp_path: Path) -> None:
     source = written(tmp_path / "in.conllu", TAGGED)
     once, twice = tmp_path / "once.conllu", tmp_path / "twice.conllu"
-    assert predict(model, source, "-o", once, "--probabilities") == 0
-    assert predict(model, once, "-o", twice, "--probabilities") == 0
+    assert run("predict", "-q", model, source, "-o", once, "--probabilities") == 0
+    assert run("predict", "-q", model, once, "-o", twice, "--probabilities") == 0
     assert once.read_bytes() == twice.read_bytes()
     [sentence] = read_conllu(once)
     assert misc_of(sentence)[3].keys() == {"Gloss", "ArcProb", "LabelProb"}
@@ -130,14 +123,14 @@ def test_official_validator_accepts_what_it_accepted(model: str, tmp_path: Path,
     source, target = written(tmp_path / "in.conllu", ENHANCED), tmp_path / "out.conllu"
     assert [str(each) for each in incidents(Path(source))] == []
     source = written(tmp_path / "in.conllu", ENHANCED + MULTIWORD + TAGGED)
-    assert run(*command, model, source, "-o", target, "--drop-empty", "--probabilities") == 0
+    assert run(*command, "-q", model, source, "-o", target, "--drop-empty", "--probabilities") == 0
     assert "Gloss=now|ArcProb=" in target.read_text(encoding="utf-8")
     assert [str(each) for each in incidents(target)] == []
 
 
 def test_models_by_marginals_have_no_entropy(model: str, source: str, tmp_path: Path) -> None:
     target = tmp_path / "out.conllu"
-    assert predict(model, model, source, "-o", target, "--probabilities", "--combine", "marginals") == 0
+    assert run("predict", "-q", model, model, source, "-o", target, "--probabilities", "--combine", "marginals") == 0
     for sentence in read_conllu(target):
         assert "tree_prob" in comments_of(sentence) and "entropy" not in comments_of(sentence)
 

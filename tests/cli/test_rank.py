@@ -2,10 +2,11 @@
 
 import gzip
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
-from helpers.commands import Capture, error_of
+from helpers.commands import Capture, error_of, run
 from helpers.parsed_files import MULTIWORD, SENTENCES, conllu, written
 
 from treeparse.cli.main import main
@@ -13,9 +14,7 @@ from treeparse.data.annotations import figure
 from treeparse.data.conllu import read_conllu
 from treeparse.model import Parse, Parser
 
-
-def rank(*arguments: str | Path) -> int:
-    return main(["rank", *map(str, arguments), "--device", "cpu", "-q"])
+rank = partial(run, "rank", "-q")
 
 
 def value(parse: Parse, by: str) -> float:

@@ -3,16 +3,17 @@
 import math
 import operator
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
-from helpers.commands import Capture, error_of
+from helpers.commands import Capture, error_of, run
 from helpers.drawn import read_drawn
 from helpers.parsed_files import SENTENCES, conllu, written
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
-from treeparse.data.nbest.list_files import read_nbest
+from treeparse.data.nbest import read_nbest
 from treeparse.model import Parser
 
 GOLD = """# sent_id = one
@@ -30,8 +31,7 @@ GOLD = """# sent_id = one
 SYSTEM = GOLD.replace("2\tdep", "3\tdep").replace("2\tobj", "2\tiobj")
 
 
-def render(*arguments: str | Path | int) -> int:
-    return main(["render", *map(str, arguments), "--device", "cpu"])
+render = partial(run, "render")
 
 
 @pytest.fixture

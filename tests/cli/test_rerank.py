@@ -8,7 +8,7 @@ from helpers.parsed_files import MULTIWORD, incidents, lists_of, written
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
-from treeparse.data.nbest.list_files import read_nbest
+from treeparse.data.nbest import read_nbest
 from treeparse.rerank import ExpectedAccuracy, rerank
 
 LAST = "def last(nbest):\n    return range(len(nbest.parses))\n"

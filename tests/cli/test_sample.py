@@ -1,16 +1,15 @@
 """``treeparse sample``: the parser's draws in kbest's formats, whatever the chunks; a sentence for every fault."""
 
-import json
 import os
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.commands import Capture, error_of
-from helpers.parsed_files import SENTENCES, assert_same, lists_of, written
+from helpers.commands import Capture, error_of, run
+from helpers.parsed_files import SENTENCES, assert_same, lists_of, saved_with, written
 
-from treeparse.cli.main import main
 from treeparse.model import Parse, Parser
 from treeparse.sentence import nonprojective_words
 
@@ -23,8 +22,7 @@ OPTIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
 }
 
 
-def sample(*arguments: str | Path | int) -> int:
-    return main(["sample", *map(str, arguments), "--device", "cpu"])
+sample = partial(run, "sample")
 
 
 def found_in(path: Path) -> list[list[Parse]]:
@@ -119,10 +117,8 @@ def test_a_sentence_that_is_left_out_keeps_its_place(model: str, source: str, tm
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "required: -k"),
         (["-k", "2", "--seed", "1.5"], "--seed: must be a whole number from 0 to 9223372036854775807, got '1.5'"),
         (["-k", "2", "--temperature", "0"], "--temperature: must be a finite number above 0, got '0'"),
-        (["-k", "2", "--decoder", "minimum-risk"], "The decoder minimum_risk chooses one tree"),
     ],
 )
 def test_usage_faults(model: str, source: str, capsys: Capture, arguments: list[str], sentence: str) -> None:
@@ -133,9 +129,7 @@ def test_usage_faults(model: str, source: str, capsys: Capture, arguments: list[
 def test_the_models_decoder_says_which_trees_are_drawn(
     parser: Parser, source: str, tmp_path: Path, decoder: str
 ) -> None:
-    parser.save_pretrained(tmp_path / "model")
-    config = json.loads((tmp_path / "model" / "config.json").read_text())
-    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"decoder": decoder}))
-    assert sample(tmp_path / "model", source, "-k", 50, "-o", tmp_path / "out.jsonl") == 0
+    model = saved_with(parser, tmp_path / "model", decoder=decoder)
+    assert sample(model, source, "-k", 50, "-o", tmp_path / "out.jsonl") == 0
     drawn = [parse for parses in found_in(tmp_path / "out.jsonl") for parse in parses]
     assert any(nonprojective_words(parse.heads) for parse in drawn) is (decoder != "projective")

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from helpers.commands import Capture
 
-from treeparse.cli import stopping
-from treeparse.cli.main import main
-from treeparse.cli.stopping import signals_exit
+from treeparse.cli import main as cli
+from treeparse.cli.main import main, signals_exit
 from treeparse.model import Parser
 from treeparse.training import fit
 from treeparse.training import run as training_run
@@ -134,7 +133,7 @@ def test_a_terminal_that_closes_ends_it_and_a_folder_with_a_space_is_quoted(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_in_a_finalizer_ends_the_command(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python drops an exception there; the signal comes again, but not while files are cleaned up."""
-    monkeypatch.setattr(stopping, "PATIENCE", 0.05)
+    monkeypatch.setattr(cli, "PATIENCE", 0.05)
     cleaned = []
 
     class Finalized:
@@ -150,7 +149,7 @@ def test_a_signal_in_a_finalizer_ends_the_command(number: signal.Signals, monkey
             cleaned.append(number)
 
     begin = time.monotonic()
-    with pytest.raises(stopping.Stopped) as caught, signals_exit():
+    with pytest.raises(cli.Stopped) as caught, signals_exit():
         work()
     assert caught.value.exit_code == 128 + number and cleaned == [number]
     assert time.monotonic() - begin < 30

@@ -1,12 +1,12 @@
 """``treeparse suspects``: the gold arcs that the model finds improbable, with their places in the files."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-from helpers.commands import Capture, error_of
+from helpers.commands import Capture, error_of, run
 from helpers.parsed_files import MULTIWORD, written
 
-from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
 from treeparse.model import Parser
 
@@ -16,8 +16,7 @@ TREES = (
 )
 
 
-def suspects(*arguments: str | Path) -> int:
-    return main(["suspects", *map(str, arguments), "--device", "cpu", "-q"])
+suspects = partial(run, "suspects", "-q")
 
 
 def test_rows_are_the_words_by_their_probability(model: str, parser: Parser, tmp_path: Path, capsys: Capture) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from treeparse.cli.main import main
 from treeparse.corpus import CorpusRequest, TreeRequest, parse_corpus
-from treeparse.corpus.cluster import Manifest, read_manifest
+from treeparse.corpus.cluster import add_to_manifest, read_manifest
 from treeparse.corpus.cluster_files import UNFINISHED, FailedFile, FileParser, FinishedFile, file_tasks
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parser
@@ -109,16 +109,16 @@ def test_requests_that_no_cluster_can_do(folder: Path, options: dict[str, Any], 
 
 def test_a_manifest_grows_by_lines_and_the_last_one_of_an_output_counts(tmp_path: Path) -> None:
     path = tmp_path / "deeper" / "manifest.jsonl"
-    Manifest(path).add({"output": "a", "words": 1})
-    Manifest(path).add({"output": "b", "words": 2})
-    Manifest(path).add({"output": "a", "words": 3})
+    add_to_manifest(path, {"output": "a", "words": 1})
+    add_to_manifest(path, {"output": "b", "words": 2})
+    add_to_manifest(path, {"output": "a", "words": 3})
     assert read_manifest(path) == {"a": {"output": "a", "words": 3}, "b": {"output": "b", "words": 2}}
 
 
 @pytest.mark.parametrize("line", [b"{", b"3", b'{"words": 3}', b'{"output": 3}', b"\xff"])
 def test_a_damaged_manifest(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "manifest.jsonl"
-    Manifest(path).add({"output": "name of any bytes: \udcff"})
+    add_to_manifest(path, {"output": "name of any bytes: \udcff"})
     assert read_manifest(path).keys() == {"name of any bytes: \udcff"}
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(DataError, match=r"manifest.jsonl:2: a line of a manifest is a JSON object"):

@@ -135,15 +135,6 @@ def test_a_faulty_input_leaves_complete_outputs_alone(parser: Parser, folder: Pa
     assert parse_corpus(parser, again).existing_outputs == 1
 
 
-def test_no_output_replaces_an_input(parser: Parser, folder: Path) -> None:
-    before = files_in(folder)
-    with pytest.raises(TreeparseError, match="would replace the input"):
-        parse_corpus(parser, CorpusRequest(["a.conllu"], output="."))
-    assert files_in(folder) == before
-    parse_corpus(parser, CorpusRequest(["a.conllu"], output=".", overwrite_input=True))
-    assert files_in(folder) != before
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

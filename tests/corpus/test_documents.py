@@ -10,10 +10,10 @@ import pytest
 from treeparse.cli.main import main
 from treeparse.corpus import CorpusRequest, TreeRequest, list_parts, parse_corpus, parse_documents
 from treeparse.corpus.processes import parse_with_jobs
+from treeparse.corpus.request import Shard
 from treeparse.corpus.writers import ConlluWriter
 from treeparse.data.conllu import read_conllu
-from treeparse.data.nbest.list_files import read_nbest
-from treeparse.data.shards import Shard
+from treeparse.data.nbest import read_nbest
 from treeparse.errors import DataError
 from treeparse.model import Parser
 
@@ -211,7 +211,7 @@ def test_documents_in_memory_have_their_sentences(
     parser: Parser, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where a chunk ends within them; the sentences are those of a file."""
-    monkeypatch.setattr("treeparse.corpus.documents.CHUNK", 2)
+    monkeypatch.setattr("treeparse.corpus.corpus_parsing.CHUNK", 2)
     parse_corpus(parser, CorpusRequest(["in.jsonl"], "out.conllu", id_column="id"))
     ids = (str(document["id"]) for document in DOCUMENTS)
     parsed = [*parse_documents(parser, TEXTS, ids=ids)]

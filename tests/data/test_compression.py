@@ -11,8 +11,16 @@ from typing import Any
 import pytest
 
 from treeparse.cli.main import main
-from treeparse.data.compression import compression_of_content, compression_of_name, plain_name
-from treeparse.data.files import MAX_LINE, expand_paths, numbered_lines, open_by_content, open_input
+from treeparse.data.files import (
+    MAX_LINE,
+    compression_of_content,
+    compression_of_name,
+    expand_paths,
+    numbered_lines,
+    open_by_content,
+    open_input,
+    plain_name,
+)
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import DataError, TreeparseError
 

@@ -12,7 +12,7 @@ import pytest
 
 from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
 from treeparse.data.files import MAX_LINE
-from treeparse.data.text.tokenised import read_text
+from treeparse.data.tokenised import read_text
 from treeparse.errors import DataError
 
 TRICKY = (

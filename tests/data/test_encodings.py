@@ -7,18 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers.parsed_files import written
 
 from treeparse.data.conllu import read_conllu
-from treeparse.data.text.tokenised import read_text
+from treeparse.data.tokenised import read_text
 from treeparse.errors import DataError
 
 TURKISH = "# text = Çiğ köfte\n1\tÇiğ\t_\t_\t_\t_\t2\tamod\t_\t_\n2\tköfte\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
 PLAIN = "# text = a\n1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
-
-
-def written(path: Path, data: bytes) -> Path:
-    path.write_bytes(data)
-    return path
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1251", "gbk"])
@@ -28,7 +24,7 @@ def test_a_legacy_encoding_is_refused_in_a_sentence_that_names_the_line(tmp_path
     path = written(tmp_path / "old.conllu", data)
     with pytest.raises(DataError, match="convert the file, for example by iconv") as caught:
         list(read_conllu(path))
-    assert (caught.value.source, caught.value.line) == (str(path), 3001)
+    assert (caught.value.source, caught.value.line) == (path, 3001)
 
 
 @pytest.mark.parametrize("encoding", ["UTF-16", "UTF-32"])

@@ -1,4 +1,3 @@
-import gzip
 import io
 import sys
 from pathlib import Path
@@ -13,13 +12,6 @@ from treeparse.errors import DataError, TreeparseError
 def read(path: Path | str) -> bytes:
     with open_input(path) as stream:
         return stream.read()
-
-
-def test_reads_plain_and_gzip_files_byte_for_byte(tmp_path):
-    data = b"\xef\xbb\xbfa\r\nb\n\xff\x00"
-    (tmp_path / "plain").write_bytes(data)
-    (tmp_path / "packed.gz").write_bytes(gzip.compress(data))
-    assert read(tmp_path / "plain") == read(str(tmp_path / "packed.gz")) == data
 
 
 def test_reads_standard_input_and_leaves_it_open(monkeypatch):

@@ -21,10 +21,10 @@ from treeparse import terminal
 from treeparse.cli.main import main
 from treeparse.corpus.cluster import read_manifest
 from treeparse.data.conllu import ConlluSentence, joinable_texts, load_treebank, read_conllu, scan_conllu
-from treeparse.data.nbest.list_files import NBestList, read_nbest, write_nbest
-from treeparse.data.text.tokenised import read_text
+from treeparse.data.features.vector_files import read_vectors
+from treeparse.data.nbest import NBestList, read_nbest, write_nbest
+from treeparse.data.tokenised import read_text
 from treeparse.data.validation import TreeCheck
-from treeparse.data.vectors.vector_files import read_vectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.objectives.constraints.constraint_files import read_constraints

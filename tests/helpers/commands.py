@@ -9,6 +9,11 @@ from treeparse.cli.main import main
 Capture = pytest.CaptureFixture[str]
 
 
+def run(*arguments: object) -> int:
+    """The exit code of a command on the CPU."""
+    return main([*map(str, arguments), "--device", "cpu"])
+
+
 def error_of(capsys: Capture, *arguments: object) -> str:
     """The one sentence of a command that is refused, by its parser of arguments or by itself."""
     try:

@@ -1,5 +1,6 @@
 """What the tests of the commands that parse share: input files, and what stands in the lists that are written."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,8 +9,8 @@ from udtools import Validator
 from udtools.incident import Incident
 
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.nbest.list_files import read_nbest
-from treeparse.model import Parse
+from treeparse.data.nbest import read_nbest
+from treeparse.model import Parse, Parser
 from treeparse.sentence import Sentence
 
 SENTENCES = [("Noun1", "Adj2", "Verb1"), ("Verb1",), tuple(f"w{word}" for word in range(12)), ("a", "b")]
@@ -46,6 +47,14 @@ def written(path: Path, data: str | bytes) -> str:
 
 def lists_of(path: Path) -> list[tuple[str | None, list[Parse]]]:
     return [(nbest.sent_id, list(nbest.parses)) for nbest in read_nbest(path)]
+
+
+def saved_with(parser: Parser, folder: Path, **settings: object) -> Path:
+    """The folder of a model, a copy of the parser with other settings in its config."""
+    parser.save_pretrained(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | settings))
+    return folder
 
 
 def incidents(path: Path) -> list[Incident]:

@@ -12,7 +12,7 @@ from helpers.parsed_files import MULTIWORD, SENTENCES, conllu, lists_of, written
 from helpers.served import Server
 
 from treeparse.data.conllu import read_conllu, write_conllu
-from treeparse.data.nbest.list_files import write_nbest
+from treeparse.data.nbest import write_nbest
 from treeparse.data.parses import NBestList
 from treeparse.model import Parser
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from treeparse.data.batches.mixing import ALL_LABELLED, BucketBatchSampler, EpochSampler, TrainingMix
-from treeparse.data.text.unlabelled import UnlabelledText
+from treeparse.data.batches.unlabelled import UnlabelledText
 from treeparse.names import Mixing
 from treeparse.shipped import shipped_files
 from treeparse.training.reading import load_config

@@ -9,13 +9,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from treeparse.data.compression import check_compression
+from treeparse.data.files import check_compression
 from treeparse.names import DECODERS, decoder_named
 from treeparse.user_code import check_module, import_code
 
 T = TypeVar("T")
-
-INTERRUPTED = 128 + 2  # as the shell reports SIGINT
 
 
 def counted(number: int, noun: str) -> str:
@@ -130,8 +128,13 @@ def add_overwrite_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_batch_words_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--batch-words``."""
-    meaning = "words of a batch, which the model scores at once (default: 5000)"
-    parser.add_argument("--batch-words", type=positive, default=5000, metavar="N", help=meaning)
+    parser.add_argument(
+        "--batch-words",
+        type=positive,
+        default=5000,
+        metavar="N",
+        help="words of a batch, which the model scores at once (default: 5000)",
+    )
 
 
 def add_drop_empty_argument(parser: argparse.ArgumentParser) -> None:
@@ -167,8 +170,11 @@ def import_modules(args: argparse.Namespace) -> None:
 
 def add_decoder_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--decoder``, the choice of a parse among all trees."""
-    meaning = (
-        "which tree is the parse: the best one, the best one without crossing arcs, or the one of the highest "
-        "expected LAS (default: as the model's config says)"
+    add_choice_argument(
+        parser,
+        "--decoder",
+        decoder_named,
+        DECODERS,
+        help="which tree is the parse: the best one, the best one without crossing arcs, or the one of the highest "
+        "expected LAS (default: as the model's config says)",
     )
-    add_choice_argument(parser, "--decoder", decoder_named, DECODERS, help=meaning)

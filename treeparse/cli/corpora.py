@@ -24,14 +24,13 @@ from treeparse.cli.common import (
 )
 from treeparse.cli.models import add_model_arguments, check_models, load_models, models_and_files
 from treeparse.corpus.cluster import RayCluster, parse_on_ray
+from treeparse.corpus.cluster_files import is_url
 from treeparse.corpus.corpus_parsing import CHUNK, parse_parts
-from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.processes import parse_with_jobs
 from treeparse.corpus.readers import READERS
-from treeparse.corpus.request import CorpusPart, CorpusRequest, is_folder, list_parts
-from treeparse.corpus.storage import is_url
+from treeparse.corpus.request import CorpusPart, CorpusRequest, Shard, is_folder, list_parts
+from treeparse.corpus.sentences import CorpusObserver, CorpusSummary
 from treeparse.corpus.writers import WRITERS, FileWriter
-from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.model.folder import WEIGHTS, file_digest, model_folder
@@ -134,10 +133,15 @@ def _loader(models: Sequence[str], args: argparse.Namespace) -> partial:
 
 def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best: bool = False) -> None:
     """Declare the arguments; ``output`` is the help of ``-o``, ``lists_of_best`` restricts ``--combine``."""
-    models = "the folder of a model, or of its run; several parse as one"
-    parser.add_argument("models", nargs="+", metavar="MODEL", help=models)
-    inputs = "files of sentences, plain or compressed (.gz, .bz2, .xz, .zst); globs; - for stdin"
-    parser.add_argument("inputs", nargs="+", metavar="IN", help=inputs)
+    parser.add_argument(
+        "models", nargs="+", metavar="MODEL", help="the folder of a model, or of its run; several parse as one"
+    )
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="IN",
+        help="files of sentences, plain or compressed (.gz, .bz2, .xz, .zst); globs; - for stdin",
+    )
     add_output_argument(parser, output)
     meaning = (
         "the input format, or the class path of a reader, such as mine.Reader (default: jsonl or parquet if the first "
@@ -146,8 +150,12 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     )
     check = partial(check_name, table=READERS, noun="input format")
     add_choice_argument(parser, "--format", check, READERS, help=meaning)
-    column = "the key or column of jsonl or parquet that holds the text of a document (default: text)"
-    parser.add_argument("--text-column", metavar="NAME", default="text", help=column)
+    parser.add_argument(
+        "--text-column",
+        metavar="NAME",
+        default="text",
+        help="the key or column of jsonl or parquet that holds the text of a document (default: text)",
+    )
     parser.add_argument("--id-column", metavar="NAME", help="the one that holds ids of documents (default: numbers)")
     parser.add_argument(
         "--tokenizer",
@@ -164,26 +172,37 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     parser.add_argument("--faults", metavar="FILE", help=f"{faults} (includes --skip-invalid)")
     parser.add_argument("--max-words", type=positive, metavar="N", help="leave out and count sentences over N words")
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="parse the I-th of N parts of the input, see below")
-    jobs = (
-        "parse in N processes, with the same output (default: 1, of a cluster as many as it has room for); each has "
-        "--threads (default: its share of the CPUs, in a cluster 1)"
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        metavar="N",
+        help="parse in N processes, with the same output (default: 1, of a cluster as many as it has room for); each "
+        "has --threads (default: its share of the CPUs, in a cluster 1)",
     )
-    parser.add_argument("--jobs", type=positive, metavar="N", help=jobs)
-    ray = "parse the files on a Ray cluster: its address, auto for this machine's, or local to start one, see below"
-    parser.add_argument("--ray", metavar="ADDRESS", help=ray)
-    manifest = (
-        "of --ray: where a line for each output is written (default: manifest.jsonl in the folder of the outputs)"
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="parse the files on a Ray cluster: its address, auto for this machine's, or local to start one, see below",
     )
-    parser.add_argument("--manifest", metavar="FILE", help=manifest)
+    parser.add_argument(
+        "--manifest",
+        metavar="FILE",
+        help="of --ray: where a line for each output is written (default: manifest.jsonl in the folder of the outputs)",
+    )
     parser.add_argument("--skip-existing", action="store_true", help="leave existing output files as they are")
     add_batch_words_argument(parser)
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
     parser.add_argument("--keep-heads", action="store_true", help="keep HEAD and DEPREL that are not _, see below")
     parser.add_argument("--within", action="store_true", help="choose one of the heads that MISC names (Heads=2,5)")
-    rules = "rules that trees must satisfy: a YAML file or a shipped name, see below"
-    parser.add_argument("--rules", metavar="FILE", help=rules)
-    opened = f"the most trees of a sentence to test against rules (default: {OPENED:,})"
-    parser.add_argument("--opened", type=positive, metavar="N", help=opened)
+    parser.add_argument(
+        "--rules", metavar="FILE", help="rules that trees must satisfy: a YAML file or a shipped name, see below"
+    )
+    parser.add_argument(
+        "--opened",
+        type=positive,
+        metavar="N",
+        help=f"the most trees of a sentence to test against rules (default: {OPENED:,})",
+    )
     add_model_arguments(parser, lists_of_best=lists_of_best)
 
 

@@ -8,7 +8,9 @@ import io
 import logging
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -18,8 +20,7 @@ from typing import Any
 from tqdm import tqdm
 
 from treeparse import terminal
-from treeparse.cli.common import INTERRUPTED, whole
-from treeparse.cli.stopping import Stopped, signals_exit
+from treeparse.cli.common import whole
 from treeparse.errors import TreeparseError, did_you_mean, naming_missing_packages
 from treeparse.progress import Console
 from treeparse.shipped import installed_version
@@ -66,7 +67,9 @@ exit codes:
 
 USAGE_ERROR = 2
 LESS_MEMORY = "memory ran out: take smaller batches (--batch-words; in training --data.batch_words) or shorter lists."
-BROKEN_PIPE = 128 + 13  # as the shell reports SIGPIPE
+INTERRUPTED, BROKEN_PIPE = 128 + 2, 128 + 13  # as the shell reports SIGINT and SIGPIPE
+SIGNALS = {"SIGTERM": "terminated", "SIGHUP": "hung up"}  # Windows has no SIGHUP
+PATIENCE = 1.0  # seconds after which a signal whose exception was lost is sent again
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -102,7 +105,10 @@ def _run(arguments: Sequence[str]) -> int:
     with naming_missing_packages(what), Console(quiet=is_quiet).during("loading PyTorch"):
         commands = _commands([name])
     args = _parse(_build_parser(commands), commands, arguments)
-    _set_threads(args.threads)
+    if args.threads is not None:
+        import torch
+
+        torch.set_num_threads(args.threads)
     with _messages_of_kernels(quiet=args.quiet), naming_missing_packages(what):
         code = commands[args.command].run(args)
     sys.stdout.flush()
@@ -188,13 +194,6 @@ def _messages_of_kernels(*, quiet: bool) -> Iterator[None]:
         log.setLevel(level)
 
 
-def _set_threads(threads: int | None) -> None:
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
-
-
 def _is_out_of_memory(error: BaseException) -> bool:
     """Return whether numpy, torch's CPU allocator or a GPU's allocator ran out of memory."""
     return isinstance(error, MemoryError) or ("memory" in str(error) and "allocate" in str(error))
@@ -204,3 +203,72 @@ def _fail(sentence: str, code: int) -> int:
     with suppress(OSError):  # the terminal may be gone
         terminal.warn(f"treeparse: error: {sentence}")
     return code
+
+
+class Stopped(SystemExit):
+    """The exception for a signal to end, which lets files be closed and incomplete files be removed.
+
+    Attributes:
+        exit_code: the exit code of a process that the signal ended, 128 + its number.
+        word: the event in one word, for messages.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.exit_code: int = 128 + number
+        super().__init__(self.exit_code)
+        self.word: str = SIGNALS[signal.Signals(number).name]
+
+
+@contextmanager
+def signals_exit() -> Iterator[None]:
+    """Raise `Stopped` in the block at the first SIGTERM or SIGHUP; signals that the process ignores stay ignored.
+
+    An error after the signal, such as the error of a worker process that got it too, also becomes `Stopped`. An
+    exception that Python drops, because the signal came in a finalizer or a callback, is raised again.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield
+        return
+    received: list[int] = []
+    is_over, repeating = threading.Event(), list[threading.Thread]()
+
+    def end(number: int, *_: object) -> None:
+        received.append(number)
+        if len(received) == 1:
+            repeating.append(threading.Thread(target=_repeat, args=(number, is_over)))
+            repeating[0].start()
+        if not _is_stopping():  # a closing terminal sends SIGHUP twice: the second signal must not stop the cleaning
+            raise Stopped(received[0])
+
+    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+    handlers = {number: handler for number in numbers if (handler := signal.getsignal(number)) is not signal.SIG_IGN}
+    try:
+        for number in handlers:
+            signal.signal(number, end)
+        yield
+    except Exception as error:
+        if received:
+            raise Stopped(received[0]) from error
+        raise
+    finally:
+        is_over.set()
+        for thread in repeating:  # because without these handlers a signal would kill the process
+            thread.join()
+        for number, handler in handlers.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+def _is_stopping() -> bool:
+    """Whether the code that runs in this thread cleans up after `Stopped`."""
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, Stopped):
+        error = error.__context__
+    return error is not None
+
+
+def _repeat(number: int, is_over: threading.Event) -> None:
+    """Send a signal to the main thread again and again until the event."""
+    main = threading.main_thread().ident
+    while not is_over.wait(PATIENCE):
+        if main is not None and hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(main, number)

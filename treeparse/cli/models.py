@@ -34,19 +34,28 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, lists_of_best: bool 
     """Declare ``--combine``, ``--precision`` and ``--import``; ``lists_of_best`` restricts ``--combine``."""
     check = listing_combination_named if lists_of_best else combination_named
     names = LISTING_COMBINATIONS if lists_of_best else COMBINATIONS
-    combine = "what several models average to parse as one, see below (default: scores)"
-    add_choice_argument(parser, "--combine", check, names, help=combine)
+    add_choice_argument(
+        parser,
+        "--combine",
+        check,
+        names,
+        help="what several models average to parse as one, see below (default: scores)",
+    )
     add_precision_argument(parser)
     add_import_argument(parser)
 
 
 def add_precision_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--precision``, of the scores."""
-    meaning = (
-        "precision of the scorer's products: 32-bit, bfloat16, or 8-bit on CPUs (trees may change a little); auto is "
-        "bfloat16 if the device has instructions for it (default: 32)"
+    add_choice_argument(
+        parser,
+        "--precision",
+        precision_named,
+        PRECISIONS,
+        help="precision of the scorer's products: 32-bit, bfloat16, or 8-bit on CPUs (trees may change a little); auto "
+        "is bfloat16 if the device has instructions for it (default: 32)",
+        default="32",
     )
-    add_choice_argument(parser, "--precision", precision_named, PRECISIONS, help=meaning, default="32")
 
 
 def leading_models(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -83,7 +83,10 @@ def comparison_tables(
     confidence = next(iter(comparison.values())).confidence
     everything = [["all words", "A", "B", "B - A", f"{confidence:.0%} interval", "p"]]
     for row, name in ROWS.items():
-        everything.append([row, *_pair(one, two, name), *_significance(comparison.get(name))])
+        everything.append([row, *_pair(one, two, name), "", ""])
+        if bootstrap := comparison.get(name):
+            low, high = (percent(end, signed=True) for end in (bootstrap.low, bootstrap.high))
+            everything[-1][-2:] = f"{low} to {high}", f"{bootstrap.p_value:.4f}"
     nopunct = [["no punctuation", "A", "B", "B - A"]]
     nopunct += [[row, *_pair(one.nopunct, two.nopunct, name)] for row, name in ROWS.items()]
 
@@ -131,13 +134,6 @@ def _score(scores: Scores, name: str) -> str:
     return percent(getattr(scores, name)) if scores.words else NOTHING
 
 
-def _significance(comparison: Comparison | None) -> list[str]:
-    if comparison is None:
-        return ["", ""]
-    low, high = (percent(end, signed=True) for end in (comparison.low, comparison.high))
-    return [f"{low} to {high}", f"{comparison.p_value:.4f}"]
-
-
 def oracle_table(scores: Sequence[OracleScores]) -> Table:
     """Return the oracle scores of one system's lists, a row for each number of first trees."""
     rows = [["oracle of the first", "different trees", "UAS", "LAS", "complete match", "mass"]]
@@ -158,31 +154,33 @@ def calibration_tables(calibration: Mapping[str, Calibration]) -> list[Table]:
     """Return the errors of calibration, a row for each kind of probability, and the bins of each kind."""
     rows = [["calibration", "words", "probability", "right", "ECE", "ECE, equal mass", "Brier score"]]
     tables = [rows]
-    for part, each in calibration.items():
-        figures = map(percent, (each.confidence, each.accuracy, each.ece, each.ece_mass))
-        rows.append([PARTS[part], f"{each.words:,}", *figures, f"{each.brier:.4f}"])
+    for part, scores in calibration.items():
+        figures = map(percent, (scores.confidence, scores.accuracy, scores.ece, scores.ece_mass))
+        rows.append([PARTS[part], f"{scores.words:,}", *figures, f"{scores.brier:.4f}"])
         bins = [[PARTS[part], "words", "probability", "right", "difference"]]
-        for one in each.bins:
-            shares = percent(one.confidence), percent(one.accuracy)
-            difference = percent(one.accuracy - one.confidence, signed=True)
-            bins.append([f"{percent(one.low)} to {percent(one.high)}", f"{one.words:,}", *shares, difference])
+        for group in scores.bins:
+            shares = percent(group.confidence), percent(group.accuracy)
+            difference = percent(group.accuracy - group.confidence, signed=True)
+            bins.append([f"{percent(group.low)} to {percent(group.high)}", f"{group.words:,}", *shares, difference])
         tables.append(bins)
     return tables
 
 
-def advantage_tables(gold: Sequence[ConlluSentence], directions: Sequence[Direction]) -> list[Table]:
-    """Return for each direction the most frequent mistakes, by label, and the sentences with most words."""
-    return [table for each in directions if each.words for table in _advantage_tables(gold, each)]
-
-
-def _advantage_tables(gold: Sequence[ConlluSentence], direction: Direction) -> Iterator[Table]:
-    ordered = sorted(Counter(word.mistake for word in direction.words).items(), key=lambda item: (-item[1], item[0]))
-    rows = [[f"{direction.title}: by label", "words"], *([name, f"{count:,}"] for name, count in ordered[:MISTAKES])]
-    if others := ordered[MISTAKES:]:
-        rows.append([counted(len(others), "other kind"), f"{sum(count for _, count in others):,}"])
-    yield [*rows, ["all", f"{len(direction.words):,}"]]
-    head = [f"{direction.title}: by sentence", "sentence", "words", f"{direction.wrong} right, {direction.right} wrong"]
-    yield [head, *(_sentence_row(gold[index], direction, index) for index in direction.sentences[:AHEAD])]
+def advantage_tables(gold: Sequence[ConlluSentence], directions: Sequence[Direction]) -> Iterator[Table]:
+    """Yield for each direction the most frequent mistakes, by label, and the sentences with most words."""
+    for direction in directions:
+        if not direction.words:
+            continue
+        mistakes = Counter(word.mistake for word in direction.words)
+        ordered = sorted(mistakes.items(), key=lambda item: (-item[1], item[0]))
+        title = [f"{direction.title}: by label", "words"]
+        rows = [title, *([name, f"{count:,}"] for name, count in ordered[:MISTAKES])]
+        if others := ordered[MISTAKES:]:
+            rows.append([counted(len(others), "other kind"), f"{sum(count for _, count in others):,}"])
+        yield [*rows, ["all", f"{len(direction.words):,}"]]
+        sides = f"{direction.wrong} right, {direction.right} wrong"
+        title = [f"{direction.title}: by sentence", "sentence", "words", sides]
+        yield [title, *(_sentence_row(gold[index], direction, index) for index in direction.sentences[:AHEAD])]
 
 
 def _sentence_row(sentence: ConlluSentence, direction: Direction, index: int) -> list[str]:

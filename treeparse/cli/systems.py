@@ -1,4 +1,4 @@
-"""The files that ``evaluate`` and ``render`` compare: gold trees, parses and n-best lists, sentence by sentence."""
+"""The files that ``evaluate`` and ``render`` compare, gold trees, parses and n-best lists, and drawings of trees."""
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,14 +6,19 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from treeparse.cli.common import counted
 from treeparse.data.conllu import ConlluSentence, scan_conllu
 from treeparse.data.files import expand_paths
-from treeparse.data.nbest.conllu_lists import RANK, join_trees
-from treeparse.data.nbest.list_files import NBestList, format_of, read_nbest
+from treeparse.data.nbest import RANK, NBestList, format_of, join_trees, read_nbest
 from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.metrics import REMEDY, word_mismatch
-from treeparse.sentence import tree_problem
+from treeparse.pictures.layout import Tree, arcs_of, count_marks
+from treeparse.pictures.page import Figure, Section
+from treeparse.pictures.tree import draw_tree
+from treeparse.sentence import Sentence, tree_problem
+
+ROW_WIDTH = 1200  # pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +121,23 @@ def _first_trees(nbest_lists: Iterator[NBestList], args: argparse.Namespace) -> 
         sentences.append(replace(nbest.sentence, words=words))
         lists.append(nbest)
     return sentences, lists
+
+
+def figure_of(tree: Tree, reference: Tree | None, caption: str, wrap: float | None = ROW_WIDTH) -> Figure:
+    """Draw a tree, with its differences from the reference in the caption; ``wrap`` None is one row."""
+    if reference is not None:
+        heads, labels = count_marks(arcs_of(tree, reference))
+        differences = [counted(number, noun) for number, noun in ((heads, "head"), (labels, "label")) if number]
+        caption += f"; differs in {' and '.join(differences)}" if differences else "; the same tree"
+    return Figure(draw_tree(tree, reference, wrap=wrap), caption)
+
+
+def tree_of(words: Sentence) -> Tree:
+    """Return the tree of a sentence, to draw."""
+    return Tree(words.forms, words.heads or (), words.labels or (), words.upos)
+
+
+def section_of(sentence: ConlluSentence, index: int, figures: Sequence[Figure]) -> Section:
+    """Return a sentence with its pictures, under its id or else its number, which is ``index`` + 1."""
+    text = next(iter(sentence.comments("text")), " ".join(sentence.words.forms))
+    return Section(sentence.sent_id or str(index + 1), text, tuple(figures))

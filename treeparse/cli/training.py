@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from treeparse import terminal
-from treeparse.cli.common import INTERRUPTED
-from treeparse.cli.stopping import Stopped, signals_exit
+from treeparse.cli.main import INTERRUPTED, Stopped, signals_exit
 from treeparse.corpus.request import check_new_folder
 from treeparse.training.reading import check_inputs, load_config
 from treeparse.training.run_directory import RunDirectory
@@ -18,8 +17,12 @@ from treeparse.training.train_config import TrainConfig
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
     """Declare ``--config`` and ``--output`` of a command that trains several parsers."""
-    config = f"a YAML file of settings, or a name from treeparse config (default: {default})"
-    parser.add_argument("--config", default=default, metavar="FILE", help=config)
+    parser.add_argument(
+        "--config",
+        default=default,
+        metavar="FILE",
+        help=f"a YAML file of settings, or a name from treeparse config (default: {default})",
+    )
     parser.add_argument("--output", metavar="DIR", help="the folder, instead of the config's")
 
 

@@ -15,12 +15,11 @@ process the request with another ``shard``. `parse_with_jobs` parses them in sev
 memory.
 """
 
-from treeparse.corpus.corpus_parsing import parse_corpus, parse_parts
-from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
-from treeparse.corpus.documents import parse_documents
+from treeparse.corpus.corpus_parsing import parse_corpus, parse_documents, parse_parts
 from treeparse.corpus.processes import parse_with_jobs
 from treeparse.corpus.readers import Reader, ReaderOptions
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts
+from treeparse.corpus.sentences import CorpusObserver, CorpusSummary
 from treeparse.corpus.writers import FileWriter, Writer, WriterOptions
 from treeparse.model import TreeRequest
 

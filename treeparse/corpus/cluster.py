@@ -21,10 +21,10 @@ from treeparse.corpus.cluster_files import (
     FinishedFile,
     Loader,
     file_tasks,
+    unfinished_files,
 )
-from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusRequest
-from treeparse.corpus.storage import unfinished_files
+from treeparse.corpus.sentences import CorpusObserver, CorpusSummary
 from treeparse.errors import DataError, TreeparseError
 
 MOST_DEATHS = 5  # of actors, by the same file
@@ -32,23 +32,17 @@ POLL = 5.0  # seconds, after which it is asked again how many actors the cluster
 SHOWN = 5  # problems of files in the last error
 
 
-class Manifest:
-    """A file that grows by a line for each output, which is on the disk before the output has its name.
+def add_to_manifest(path: Path, line: Mapping[str, Any]) -> None:
+    """Append a line to a manifest, which is on the disk before the output has its name.
 
     An output without a line is therefore one that this program did not write. A line may be followed by another one for
     the same output, where the program was killed between the two steps: the last one counts.
     """
-
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-
-    def add(self, line: Mapping[str, Any]) -> None:
-        """Append a line."""
-        with self._path.open("ab") as stream:
-            stream.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode(errors="backslashreplace"))
-            stream.flush()
-            os.fsync(stream.fileno())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as stream:
+        stream.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode(errors="backslashreplace"))
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def read_manifest(path: str | Path) -> dict[str, dict[str, Any]]:
@@ -122,7 +116,6 @@ def parse_on_ray(
     observer.start(sum(task.source.size for task in waiting))
     failures: list[FailedFile] = []
     with _connected(cluster) as ray:
-        lines = Manifest(manifest)
         actors = _Actors(ray, cluster, (load, request, dict(models), cluster.threads))
         try:
             with closing(actors.results(waiting)) as results:
@@ -130,26 +123,21 @@ def parse_on_ray(
                     if isinstance(result, FailedFile):
                         failures.append(result)
                         continue
-                    lines.add(result.line)
+                    add_to_manifest(Path(manifest), result.line)
                     result.publish()
                     summary.merge(result.summary)
                     observer.advance(result.summary.sentences, result.summary.words, result.task.source.size)
                     observer.start_output(summary.outputs, len(waiting))
         finally:
-            _remove_unfinished(request)
+            for folder in filter(None, (request.output, request.faults)):
+                for file in unfinished_files(str(folder), UNFINISHED):  # of actors that died
+                    file.remove()
     summary.seconds = time.perf_counter() - started
     if failures:
         observer.fail(summary.outputs, len(waiting))
         problems = "; ".join(failure.problem for failure in failures[:SHOWN])
         raise TreeparseError(f"{len(failures)} of {len(waiting)} files have no output: {problems}")
     return summary
-
-
-def _remove_unfinished(request: CorpusRequest) -> None:
-    """Remove what actors left that died before their file was published."""
-    for folder in filter(None, (request.output, request.faults)):
-        for file in unfinished_files(str(folder), UNFINISHED):
-            file.remove()
 
 
 class _Actors:
@@ -174,12 +162,14 @@ class _Actors:
                 ready, _ = self._ray.wait([*self._running], timeout=POLL)
                 for reference in ready:
                     call = self._running.pop(reference)
-                    result = self._result(reference)
-                    if isinstance(result, _Death):
+                    try:
+                        result = self._ray.get(reference)
+                    except self._ray.exceptions.RayActorError as error:  # the actor has died or cannot be reached
                         if call.task is not None and call.deaths + 1 < MOST_DEATHS:
                             waiting.appendleft((call.task, call.deaths + 1))
                         elif call.task is not None:
-                            problem = f"{MOST_DEATHS} processes died of {call.task.source}: {result.cause}"
+                            cause = " ".join(str(error).split())[:300]
+                            problem = f"{MOST_DEATHS} processes died of {call.task.source}: {cause}"
                             yield FailedFile(call.task, problem)
                         continue
                     self._idle.append(call.actor)
@@ -205,13 +195,6 @@ class _Actors:
         room = resources.get("CPU", 0) / cluster.threads
         return max(1, int(min(room, resources.get("GPU", 0) / cluster.gpus) if cluster.gpus else room))
 
-    def _result(self, reference: Any) -> Any:
-        """Return the result of a call; a `_Death` if its actor has died or cannot be reached."""
-        try:
-            return self._ray.get(reference)
-        except self._ray.exceptions.RayActorError as error:
-            return _Death(" ".join(str(error).split())[:300])
-
 
 class _Call(NamedTuple):
     """A call of an actor: to parse a task that so many actors have died of before, or to load the model."""
@@ -219,10 +202,6 @@ class _Call(NamedTuple):
     actor: Any
     task: FileTask | None
     deaths: int
-
-
-class _Death(NamedTuple):
-    cause: str
 
 
 @contextmanager
@@ -235,11 +214,9 @@ def _connected(cluster: RayCluster) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    if cluster.address == "local":
-        options["include_dashboard"] = False
+    local: dict[str, Any] = {"include_dashboard": False} if cluster.address == "local" else {}
     try:
-        ray.init(cluster.address, **options)
+        ray.init(cluster.address, log_to_driver=False, logging_level="ERROR", **local)
     except (ConnectionError, ValueError) as error:
         problem = f"There is no Ray cluster at {cluster.address!r} ({error})"
         raise TreeparseError(f"{problem}: start one by ray start --head, or give --ray local.") from error

@@ -1,14 +1,18 @@
 """A corpus file by file, for clusters: an input of any storage becomes an output that has its name once it is whole.
 
-Who parses a file leaves its output under another name; who distributes the files enters it into the manifest and gives
-it its name. So an output is never seen unfinished, and a finished one is never parsed again.
+Files have paths or URLs, such as ``s3://bucket/part-1.conllu.gz``, of the storages that fsspec knows. Who parses a file
+leaves its output under another name; who distributes the files enters it into the manifest and gives it its name. So an
+output is never seen unfinished, and a finished one is never parsed again.
 """
 
+import hashlib
 import os
 import secrets
+import shutil
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,9 +21,9 @@ from typing import Any
 import torch
 
 from treeparse.corpus.corpus_parsing import parse_parts
-from treeparse.corpus.corpus_progress import CorpusSummary
 from treeparse.corpus.request import CorpusInput, CorpusPart, CorpusRequest, targets_of
-from treeparse.corpus.storage import StoredFile, is_url, stored_files
+from treeparse.corpus.sentences import CorpusSummary
+from treeparse.data.files import STANDARD_STREAM, expand_paths
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.shipped import installed_version
@@ -27,6 +31,114 @@ from treeparse.shipped import installed_version
 UNFINISHED = ".unfinished-"  # in the names of outputs that are not entered in the manifest
 
 Loader = Callable[[], Parser | Ensemble]
+
+
+def is_url(path: str) -> bool:
+    """Return whether a path is a URL."""
+    return "://" in path
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file by its path or URL; its folder need not exist until it is written."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return int(self._system.size(self._path))
+
+    def exists(self) -> bool:
+        """Return whether the file exists."""
+        return bool(self._system.isfile(self._path))
+
+    @contextmanager
+    def as_local(self, folder: Path) -> Iterator[Path]:
+        """Yield the path of the file or, for a URL, of a copy in a folder; the copy is removed at the end."""
+        if not is_url(self.url):
+            yield Path(self.url)
+            return
+        copy = folder / self.url.rpartition("/")[2]
+        self._system.get_file(self._path, str(copy))
+        try:
+            yield copy
+        finally:
+            copy.unlink()
+
+    def receive(self, path: Path) -> None:
+        """Move a local file to this place, which it may take some time to reach."""
+        self._system.makedirs(self._system._parent(self._path), exist_ok=True)
+        if is_url(self.url):
+            self._system.put_file(str(path), self._path)
+            path.unlink()
+        else:
+            shutil.move(path, self.url)
+
+    def rename(self, target: "StoredFile") -> None:
+        """Give the file its name at once; an object store copies it."""
+        self._system.mv(self._path, target._path)
+
+    def remove(self) -> None:
+        """Remove the file, if it exists."""
+        if self.exists():
+            self._system.rm_file(self._path)
+
+    def digest(self) -> str:
+        """Return the SHA-256 digest of the bytes."""
+        with self._system.open(self._path, "rb") as stream:
+            return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+
+    @property
+    def _system(self) -> Any:
+        return _system_of(self.url)[0]
+
+    @property
+    def _path(self) -> str:
+        return _system_of(self.url)[1]
+
+
+def _system_of(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL and the path in it."""
+    from fsspec.core import url_to_fs
+
+    try:
+        return url_to_fs(url)
+    except (ImportError, ValueError) as error:  # a storage whose library is missing, or that nobody knows
+        raise TreeparseError(f"{url} cannot be opened: {error}.") from error
+
+
+def stored_files(patterns: Sequence[str | Path]) -> list[StoredFile]:
+    """Return the files that paths, URLs and globs name; the files of a glob are sorted.
+
+    Raises:
+        TreeparseError: a pattern matches no file, or its storage is unknown.
+    """
+    files: list[StoredFile] = []
+    for pattern in map(str, patterns):
+        if pattern == STANDARD_STREAM:
+            raise TreeparseError("Standard input is no file that others can read: name files.")
+        if not is_url(pattern):
+            files += [StoredFile(os.path.abspath(path)) for path in expand_paths([pattern])]
+            continue
+        system, path = _system_of(pattern)
+        matches = sorted(system.glob(path))
+        if not matches:
+            raise TreeparseError(f"no file matches {pattern!r}")
+        files += [StoredFile(system.unstrip_protocol(match)) for match in matches]
+    return files
+
+
+def unfinished_files(folder: str, mark: str) -> list[StoredFile]:
+    """Return the files below a folder whose names contain a mark."""
+    system, path = _system_of(folder)
+    if not system.exists(path):
+        return []
+    files = [file for file in system.find(path) if mark in file.rpartition("/")[2]]
+    return [StoredFile(system.unstrip_protocol(file) if is_url(folder) else file) for file in files]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,26 +239,26 @@ class FileParser:
         """Parse a file; its output and its faults stay under other names."""
         started = time.perf_counter()
         with TemporaryDirectory(prefix="treeparse-") as name:
-            folders = [Path(name, each) for each in ("in", "out")]
-            for folder in folders:
-                folder.mkdir()
+            inputs, outputs = Path(name, "in"), Path(name, "out")
+            inputs.mkdir()
+            outputs.mkdir()
             try:
-                with task.source.as_local(folders[0]) as source:
-                    return self._parsed(task, source, folders[1], started)
+                with task.source.as_local(inputs) as source:
+                    return self._parsed(task, source, outputs, started)
             except (TreeparseError, OSError) as error:
                 return FailedFile(task, str(error))
 
     def _parsed(self, task: FileTask, source: Path, folder: Path, started: float) -> FinishedFile:
         assert self._model is not None
         places = [place for place in (task.faults, task.target) if place is not None]
-        own = {place: folder / f"{number}-{Path(place.url).name}" for number, place in enumerate(places)}
-        faults = None if task.faults is None else str(own[task.faults])
-        part = CorpusPart(str(own[task.target]), faults, (CorpusInput(source, task.number, name=task.source.url),))
+        paths = {place: folder / f"{number}-{Path(place.url).name}" for number, place in enumerate(places)}
+        faults = None if task.faults is None else str(paths[task.faults])
+        part = CorpusPart(str(paths[task.target]), faults, (CorpusInput(source, task.number, name=task.source.url),))
         request = replace(self._request, inputs=[source], output=f"{folder}/", faults=None)
         summary = parse_parts(self._model, request, [part])
         digests = {"input_sha256": StoredFile(str(source)).digest(), "output_sha256": StoredFile(part.target).digest()}
         renames = []
-        for place, path in own.items():
+        for place, path in paths.items():
             written = StoredFile(f"{place.url}{UNFINISHED}{secrets.token_hex(6)}")
             written.receive(path)
             renames.append((written, place))

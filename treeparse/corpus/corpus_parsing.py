@@ -1,49 +1,48 @@
-"""Parses a corpus: sentences are read and parsed by chunks, and each output is written whole or not at all."""
+"""Parses a corpus: sentences are read and parsed by chunks, and each output is written whole or not at all.
+
+`parse_documents` does it for other pipelines, whose texts are in memory.
+"""
 
 import json
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from typing import Generic, TypeVar
 
-from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_length
-from treeparse.corpus.sentences import RawOrEnd, SentenceOrEnd, SentenceReader, chunks_of, raw_parts
-from treeparse.data.conllu import ConlluSentence, RawSentence
+from treeparse.corpus.sentences import (
+    CorpusObserver,
+    CorpusSummary,
+    RawOrEnd,
+    SentenceOrEnd,
+    check_sentence,
+    chunks_of,
+    raw_parts,
+)
+from treeparse.data.conllu import LONGEST_FILE, LONGEST_INPUT, ConlluSentence, RawSentence
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList, Parse
-from treeparse.data.text.rawtext import RawTextCheck
+from treeparse.data.raw_text import RawTextCheck, Tokenizer, tokenised
+from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
-from treeparse.model import Ensemble, Parser
+from treeparse.model import Ensemble, Parser, TreeRequest
 from treeparse.model.inference.any_parser import parse_ahead
 from treeparse.model.inference.tree_request import UnfitSentenceError
 
 CHUNK = 4000  # sentences: enough for a good number of batches, which threads share
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
+SOURCE = "<documents>"  # in messages
 CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
 T = TypeVar("T")
 Result = NBestList | DataError | None
 """A sentence with its trees, the fault of a sentence that is left out, or None after the last result of an output."""
 Advance = Callable[[int, int, int], object]
 """Called with numbers of sentences and words that have been parsed, and the length of the input that held them."""
-
-
-@contextmanager
-def fault_list(path: str | None) -> Iterator[Callable[[DataError], object]]:
-    """Open a list that appears once the block ends without an exception; yield what adds a fault to it.
-
-    Without a path nothing is written.
-    """
-    if path is None:
-        yield lambda fault: None
-        return
-    with atomic_output(path) as output:
-        yield lambda fault: output.write(_line(fault))
 
 
 def _line(fault: DataError) -> bytes:
@@ -111,30 +110,72 @@ class ParsedChunk(Generic[T]):
 class ChunkParser:
     """Reads and parses the sentences of chunks."""
 
-    model: Parser | Ensemble
-    request: CorpusRequest
-
     def __init__(self, model: Parser | Ensemble, request: CorpusRequest) -> None:
         self.model, self.request = model, request
-        self._sentences, self._reader = SentenceReader(request, model), request.reader()
-        self._check = RawTextCheck(model.known_words(), model.multiword_tokens())
+        self._reader, self._tokenizer, trees = request.reader(), request.load_tokenizer(), request.trees
+        tree_check = TreeCheck(model.networks[0].config.single_root, partial=True, heads=trees.keep_heads)
+        self._tree_check = tree_check if trees.keep_heads or trees.within else None
+        self._text_check = RawTextCheck(model.known_words(), model.multiword_tokens())
 
     def parse(self, items: Sequence[RawOrEnd], advance: Advance) -> ParsedChunk[Result]:
         """Parse a chunk; ``advance`` is called after each batch."""
         parsed = ParsedChunk[Result]([], CorpusSummary())
-        chunk, fault = self._sentences.read(items, parsed.summary)
+        chunk, fault = self._read(items, parsed.summary)
         if self._reader.is_text:
-            parsed.doubt = self._check.check(sentence.words.forms for sentence in _sentences(chunk))
+            parsed.doubt = self._text_check.check(sentence.words.forms for sentence in _sentences(chunk))
         size = sum(self._reader.length_of(item) for item in items if isinstance(item, RawSentence))
         chunk, lists, unfit = self._find_trees(chunk, parsed.summary, _Reports(_sentences(chunk), size, advance))
         parsed.fault = unfit or fault
-        parsed.summary.add([sentence.words for sentence in _sentences(chunk)])
+        sentences = _sentences(chunk)
+        parsed.summary.sentences += len(sentences)
+        parsed.summary.words += sum(len(sentence.words) for sentence in sentences)
         parsed.summary.short_lists += sum(len(parses) < self.request.trees.k for parses in lists)
         parses = iter(lists)
         parsed.results = [
             NBestList(item, tuple(next(parses))) if isinstance(item, ConlluSentence) else item for item in chunk
         ]
         return parsed
+
+    def _read(self, items: Iterable[RawOrEnd], summary: CorpusSummary) -> tuple[list[SentenceOrEnd], DataError | None]:
+        """Return the sentences, the faults of those that are left out, and Nones, up to the fault that ends the work.
+
+        That fault is the second value, None if there is none.
+        """
+        sentences: list[SentenceOrEnd] = []
+        for item in items:
+            if isinstance(item, RawSentence):
+                try:
+                    sentences += self._read_item(item, summary)
+                except DataError as fault:
+                    return sentences, fault
+            else:
+                sentences.append(item)
+        return sentences, None
+
+    def _read_item(self, item: RawSentence, summary: CorpusSummary) -> Iterator[ConlluSentence | DataError]:
+        """Yield the valid sentences of an item that are not too long, and the faults of the others."""
+        try:
+            sentences = self._reader.sentences(item, self._tree_check)
+            if self._tokenizer is not None:
+                sentences = [sentence for text in sentences for sentence in tokenised(text, self._tokenizer)]
+        except DataError as fault:
+            if not self.request.skip_invalid:
+                raise
+            summary.invalid_sentences += 1
+            yield fault
+            return
+        longest = self.request.max_words
+        for number, sentence in enumerate(sentences):
+            count = len(sentence.words)
+            if longest is not None and count > longest:
+                summary.long_sentences += 1
+                yield sentence.fault(f"it has {count:,} words, and at most {longest:,} are parsed")
+                continue
+            check_sentence(sentence, self.model)
+            if item.file or number:
+                ordinal = item.ordinal + item.file * LONGEST_FILE + number * LONGEST_INPUT
+                sentence = replace(sentence, ordinal=ordinal)
+            yield sentence
 
     def _find_trees(
         self, chunk: list[SentenceOrEnd], summary: CorpusSummary, reports: "_Reports"
@@ -166,7 +207,7 @@ class _Reports:
     """Report the batches of a chunk, each with its share of the size; a sentence that is parsed again counts once."""
 
     def __init__(self, sentences: Sequence[ConlluSentence], size: int, advance: Advance) -> None:
-        self._words, self._size, self._advance = sum(len(each.words.forms) for each in sentences), size, advance
+        self._words, self._size, self._advance = sum(len(sentence.words) for sentence in sentences), size, advance
         self._reported, self._reported_words = set[int](), 0
 
     def add(self, sentences: Sequence[ConlluSentence], indices: Sequence[int]) -> None:
@@ -187,10 +228,6 @@ class CorpusWork:
         observer: receives reports.
         summary: the counts up to now.
     """
-
-    request: CorpusRequest
-    observer: CorpusObserver
-    summary: CorpusSummary
 
     def __init__(self, request: CorpusRequest, parts: Sequence[CorpusPart], observer: CorpusObserver | None) -> None:
         self.request, self.observer, self.summary = request, observer or CorpusObserver(), CorpusSummary()
@@ -251,15 +288,64 @@ class CorpusWork:
         The list of faults is written before the output is complete: whoever finds the output has the list.
         """
         is_empty, request = True, self.request
-        with fault_list(part.faults) as report:
+        with nullcontext() if part.faults is None else atomic_output(part.faults) as faults:
             for result in results:
                 if result is None:
                     break
-                if isinstance(result, DataError):
-                    report(result)
-                else:
+                if not isinstance(result, DataError):
                     is_empty = False
                     yield result
+                elif faults is not None:
+                    faults.write(_line(result))
         if is_empty and request.shard is None and not request.has_folder:
             limit = f" of at most {request.max_words:,} words" if self.summary.long_sentences else ""
             raise TreeparseError(f"no valid sentence{limit} is left in {', '.join(str(i.path) for i in part.inputs)}")
+
+
+def parse_documents(
+    model: Parser | Ensemble,
+    texts: Iterable[str],
+    *,
+    ids: Iterable[str | int] | None = None,
+    tokenizer: str | Tokenizer | None = None,
+    trees: TreeRequest | None = None,
+    max_words: int | None = None,
+) -> Iterator[list[NBestList]]:
+    """Yield the sentences of each document with their trees, read ahead by some thousand documents.
+
+    Each line of a text is a sentence of words between spaces or, with a tokenizer, a paragraph. A writer of
+    `treeparse.corpus.writers` packs what is yielded, for example ``ConlluWriter().pack(sentences)``.
+
+    Args:
+        model: parses.
+        texts: the documents; a blank one has no sentences.
+        ids: of the documents; by default numbers from 1. The id of a sentence begins with its document's.
+        tokenizer: splits paragraphs into sentences and words, as for `CorpusRequest`.
+        trees: of every sentence; by default its parse.
+        max_words: longer sentences are left out.
+
+    Raises:
+        DataError: a text holds what no file can hold, or no tree fits a sentence.
+    """
+    options = {"id_column": "id", "tokenizer": tokenizer, "max_words": max_words, "trees": trees or TreeRequest()}
+    parser = ChunkParser(model, CorpusRequest([], format="jsonl", **options))
+    sentences: list[NBestList] = []
+    for chunk in chunks_of(_items(texts, count(1) if ids is None else ids), CHUNK, CHUNK_WORDS):
+        parsed = parser.parse(chunk, lambda sentences, words, length: None)
+        for result in parsed.results:
+            if result is None:
+                yield sentences
+                sentences = []
+            elif isinstance(result, NBestList):
+                sentences.append(result)
+        if parsed.fault is not None:
+            raise parsed.fault
+
+
+def _items(texts: Iterable[str], ids: Iterable[str | int]) -> Iterator[RawOrEnd]:
+    """Yield the documents as the reader of JSON Lines takes them, each with an end after it."""
+    for number, (text, name) in enumerate(zip(texts, ids, strict=False)):
+        if not isinstance(text, str):
+            raise DataError(f"a document must be a string, got {text!r:.50}", source=SOURCE, line=number + 1)
+        yield RawSentence(json.dumps({"text": text, "id": name}).encode(), SOURCE, number + 1, number)
+        yield None

@@ -19,9 +19,8 @@ from typing import Any
 import torch
 
 from treeparse.corpus.corpus_parsing import ChunkParser, CorpusWork, ParsedChunk, Result
-from treeparse.corpus.corpus_progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest
-from treeparse.corpus.sentences import RawOrEnd
+from treeparse.corpus.sentences import CorpusObserver, CorpusSummary, RawOrEnd
 from treeparse.corpus.writers import FileWriter
 from treeparse.data.conllu import RawSentence
 from treeparse.data.parses import NBestList

@@ -11,19 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from treeparse.data.compression import compression_of_name
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence, parse_conllu, raw_conllu
-from treeparse.data.shards import file_size
-from treeparse.data.text.tokenised import forms_of, parse_text, raw_text
+from treeparse.data.files import STANDARD_STREAM, compression_of_name, open_input
+from treeparse.data.tokenised import forms_of, parse_text, raw_text
 from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
-from treeparse.user_code import class_named
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _SPACES = re.compile(r"\s+")
 ROWS = 1000  # that are read at once
+_READ = 1 << 20  # bytes at a time, to measure a compressed file
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,13 @@ class Reader(ABC):
             DataError: the path is standard input, a pipe or a device, or a damaged compressed file.
             OSError: the file cannot be read.
         """
-        return file_size(path)
+        if str(path) == STANDARD_STREAM or (path.exists() and not path.is_file()):
+            problem = "shards need a file that every process can read: write this input to a file first"
+            raise DataError(problem, source=str(path))
+        if compression_of_name(path) is None:
+            return path.stat().st_size
+        with open_input(path) as stream:
+            return sum(iter(lambda: len(stream.read(_READ)), 0))
 
     def known_length(self, path: Path) -> int | None:
         """Return the length of a file; None if only reading the file can tell."""
@@ -127,12 +132,8 @@ class TextReader(Reader):
         return (parse_text(item, first=item.before + 1),)
 
 
-class JsonlReader(Reader):
+class JsonlReader(TextReader):
     """Reads documents in JSON Lines."""
-
-    def items(self, path: Path, span: range | None = None) -> Iterator[RawSentence]:
-        """Yield the lines that are not blank."""
-        return raw_text(path, span=span)
 
     def sentences(self, item: RawSentence, check: TreeCheck | None) -> Sequence[ConlluSentence]:
         """Return the sentences of a document; before the first one stands ``# newdoc id``."""
@@ -185,29 +186,14 @@ def _encodable(text: str, what: str, fault: partial[DataError]) -> str:
     return text
 
 
-@contextmanager
-def parquet_errors(path: str | Path) -> Iterator[None]:
-    """Turn the library's errors into one that names the file.
-
-    Raises:
-        TreeparseError: the library is not installed.
-        DataError: the file is damaged.
-    """
+def load_pyarrow(path: str | Path) -> Any:
+    """Return the library of Parquet, with its module ``parquet``; raise and name the file if it is not installed."""
     try:
-        from pyarrow import ArrowException
+        import pyarrow.parquet
     except ImportError as error:
         problem = f"{path}: Parquet needs pyarrow, which is not installed: pip install treeparse[corpus]"
         raise TreeparseError(problem) from error
-    try:
-        yield
-    except (ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the format
-            raise
-        raise DataError(f"this is no whole Parquet file ({error!s:.200})", source=str(path)) from error
-
-
-if TYPE_CHECKING:
-    from pyarrow.parquet import ParquetFile
+    return pyarrow
 
 
 class ParquetReader(JsonlReader):
@@ -245,7 +231,7 @@ class ParquetReader(JsonlReader):
         """Return 1, a row."""
         return 1
 
-    def _columns(self, file: "ParquetFile", path: Path) -> list[str]:
+    def _columns(self, file: Any, path: Path) -> list[str]:
         """Return the columns to read; raise if the file lacks one."""
         names = file.schema_arrow.names
         options = {"--text-column": self.options.text_column, "--id-column": self.options.id_column}
@@ -257,14 +243,18 @@ class ParquetReader(JsonlReader):
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator["ParquetFile"]:
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a Parquet file; raise ``DataError`` if it is damaged."""
     if not path.is_file():
         raise DataError("Parquet is read from its end: write this input to a file first", source=str(path))
-    with parquet_errors(path):
-        from pyarrow.parquet import ParquetFile
-
-        with ParquetFile(path) as file:
+    pyarrow = load_pyarrow(path)
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
             yield file
+    except (pyarrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the format
+            raise
+        raise DataError(f"this is no whole Parquet file ({error!s:.200})", source=str(path)) from error
 
 
 READERS: Mapping[str, type[Reader]] = {
@@ -273,8 +263,3 @@ READERS: Mapping[str, type[Reader]] = {
     "jsonl": JsonlReader,
     "parquet": ParquetReader,
 }
-
-
-def reader_named(name: str) -> type[Reader]:
-    """Return the reader of a format, or of a class path; see `class_named`."""
-    return class_named(name, READERS, Reader, "input format")

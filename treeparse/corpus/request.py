@@ -5,20 +5,20 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heapreplace
 from itertools import pairwise, product
 from pathlib import Path
 
-from treeparse.corpus.readers import Reader, ReaderOptions, reader_named
+from treeparse.corpus.readers import READERS, Reader, ReaderOptions
 from treeparse.corpus.writers import FileWriter, WriterOptions, make_writer
-from treeparse.data.compression import plain_name
-from treeparse.data.files import STANDARD_STREAM, expand_paths
-from treeparse.data.nbest.list_files import format_of
+from treeparse.data.files import STANDARD_STREAM, expand_paths, plain_name
+from treeparse.data.nbest import format_of
 from treeparse.data.outputs import check_output
-from treeparse.data.shards import Shard
-from treeparse.data.text.tokenizers import Tokenizer, tokenizer_named
+from treeparse.data.raw_text import Tokenizer, tokenizer_named
 from treeparse.errors import TreeparseError
 from treeparse.model import TreeRequest
 from treeparse.model.folder import FILES, RUN_MODEL
+from treeparse.user_code import class_named
 
 INPUT_SUFFIXES = (".conllu", ".txt", ".tok", ".jsonl", ".parquet")  # the suffix of the output replaces these
 FAULTS_SUFFIX = ".faults.jsonl"
@@ -62,9 +62,9 @@ def check_outputs(
                 "it with --overwrite-input."
             )
     files = [path for path in files if os.path.isfile(path) or not os.path.exists(path)]  # not pipes and devices
-    for one, other in pairwise(sorted(files, key=os.path.realpath)):
-        if os.path.realpath(one) == os.path.realpath(other):
-            raise TreeparseError(f"The outputs {one} and {other} are one file: name two.")
+    for first, second in pairwise(sorted(files, key=os.path.realpath)):
+        if os.path.realpath(first) == os.path.realpath(second):
+            raise TreeparseError(f"The outputs {first} and {second} are one file: name two.")
 
 
 def check_new_folder(path: str | Path) -> None:
@@ -83,6 +83,41 @@ def _identity(path: str | Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Part ``number``, from 1, of ``count`` disjoint parts that together are the whole input."""
+
+    number: int
+    count: int
+
+    def files(self, sizes: Sequence[int]) -> list[int]:
+        """Return the indices of this shard's files, in order, from the sizes of all files in bytes.
+
+        Files are assigned by falling size, each to the shard with the fewest bytes, so that shards are about equal.
+        """
+        loads = [(0, number) for number in range(1, self.count + 1)]
+        heapify(loads)
+        indices = []
+        for index in sorted(range(len(sizes)), key=lambda index: -sizes[index]):
+            load, number = loads[0]
+            heapreplace(loads, (load + sizes[index] + 1, number))
+            if number == self.number:
+                indices.append(index)
+        return sorted(indices)
+
+    def spans(self, sizes: Sequence[int]) -> list[range]:
+        """Return the bytes of each file in which this shard's sentences start, from the sizes of all files in bytes.
+
+        Each shard is one run of bytes through the files, and all runs have the same length.
+        """
+        total, before, spans = sum(sizes), 0, []
+        first, end = (total * number // self.count for number in (self.number - 1, self.number))
+        for size in sizes:
+            spans.append(range(*(min(max(edge - before, 0), size) for edge in (first, end))))
+            before += size
+        return spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +167,7 @@ class CorpusRequest:
     chunk: int | None = None
 
     def __post_init__(self) -> None:
-        is_text = reader_named(self.input_format).is_text
+        is_text = self.reader().is_text
         if self.tokenizer is not None and not is_text:
             raise TreeparseError(
                 f"A tokenizer splits raw text, but the format is {self.input_format}: give the format text."
@@ -151,13 +186,12 @@ class CorpusRequest:
     @property
     def input_format(self) -> str:
         """The format of the inputs."""
-        return self.format or format_of_input(next(iter(self.inputs), ""))
+        return self.format or format_named(next(iter(self.inputs), ""))
 
     def reader(self) -> Reader:
         """Return the reader of the input format."""
-        columns = {"text_column": self.text_column, "id_column": self.id_column}
-        options = ReaderOptions(prompt=self.chunk == 1, **columns)
-        return reader_named(self.input_format)(options)
+        options = ReaderOptions(self.chunk == 1, self.text_column, self.id_column)
+        return class_named(self.input_format, READERS, Reader, "input format")(options)
 
     @property
     def has_folder(self) -> bool:
@@ -176,11 +210,10 @@ class CorpusRequest:
         """
         if isinstance(self.output_format, FileWriter):
             return self.output_format
-        name = self.output_format or ("conllu" if self.has_folder else format_of_output(self.output))
-        trees = self.trees
-        has_sets = trees.head_threshold is not None
-        options = {"tags": self.tags, "probabilities": trees.probabilities, "drop_empty": self.drop_empty}
-        return make_writer(name, WriterOptions(lists=trees.is_list, head_sets=has_sets, **options))
+        name = self.output_format or ("conllu" if self.has_folder else format_named(self.output))
+        trees, has_sets = self.trees, self.trees.head_threshold is not None
+        options = WriterOptions(trees.is_list, self.tags, trees.probabilities, has_sets, self.drop_empty)
+        return make_writer(name, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +261,13 @@ def list_parts(
     inputs, shard = [CorpusInput(path, number) for number, path in enumerate(paths)], request.shard
     if request.has_folder:
         targets = targets_of(paths, request)
-        parts = [CorpusPart(*target, (each,)) for target, each in zip(targets, inputs, strict=True)]
+        parts = [CorpusPart(*target, (source,)) for target, source in zip(targets, inputs, strict=True)]
         if shard is not None:
             parts = [parts[index] for index in shard.files([path.stat().st_size for path in paths])]
     else:
         if shard is not None:
             spans = shard.spans([*map(request.reader().length, paths)])
-            inputs = [replace(each, span=span) for each, span in zip(inputs, spans, strict=True)]
+            inputs = [replace(source, span=span) for source, span in zip(inputs, spans, strict=True)]
         faults = None if request.faults is None else str(request.faults)
         parts = [CorpusPart(str(request.output), faults, tuple(inputs))]
     check_outputs(
@@ -257,15 +290,9 @@ def total_length(parts: Sequence[CorpusPart], reader: Reader) -> int | None:
     return None if None in lengths else sum(filter(None, lengths))
 
 
-def format_of_output(path: str | Path) -> str:
-    """Return the output format that the name of an output says."""
+def format_named(path: str | Path) -> str:
+    """Return the format that the name of a file says: jsonl, parquet or else conllu."""
     return "parquet" if plain_name(path).endswith(".parquet") else format_of(path)
-
-
-def format_of_input(path: str | Path) -> str:
-    """Return the format that the name of an input says: documents, or CoNLL-U."""
-    name = plain_name(path)
-    return "jsonl" if name.endswith(".jsonl") else "parquet" if name.endswith(".parquet") else "conllu"
 
 
 def is_folder(output: str) -> bool:

@@ -1,13 +1,12 @@
-"""The sentences of a corpus, in order, first as bytes and then read, and counts of those that a request leaves out."""
+"""The sentences of a corpus, in order, first as bytes and then read; counts and reports of their parsing."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass
 
-from treeparse.corpus.corpus_progress import CorpusSummary
+from treeparse import terminal
 from treeparse.corpus.request import CorpusInput, CorpusPart, CorpusRequest
-from treeparse.data.conllu import LONGEST_FILE, LONGEST_INPUT, NO_SENTENCE, ConlluSentence, RawSentence
-from treeparse.data.text.tokenizers import tokenised
-from treeparse.data.validation import TreeCheck
+from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser
 
@@ -15,6 +14,59 @@ RawOrEnd = RawSentence | DataError | None
 """The bytes of a sentence, a line or a document; the fault of a file that is left out; None after an output's last."""
 SentenceOrEnd = ConlluSentence | DataError | None
 """A sentence, the fault of one that is left out, or None after the last sentence of an output."""
+
+
+@dataclass(slots=True)
+class CorpusSummary:
+    """Counts of a corpus that was parsed.
+
+    Attributes:
+        outputs: written files.
+        existing_outputs: files that existed and stayed as they were.
+        sentences: parsed sentences.
+        words: parsed words.
+        invalid_sentences: faulty sentences that were left out.
+        long_sentences: sentences that were left out because of their length.
+        empty_files: inputs without a sentence.
+        short_lists: sentences with fewer trees than k.
+        seconds: from the start of reading to the end of writing.
+    """
+
+    outputs: int = 0
+    existing_outputs: int = 0
+    sentences: int = 0
+    words: int = 0
+    invalid_sentences: int = 0
+    long_sentences: int = 0
+    empty_files: int = 0
+    short_lists: int = 0
+    seconds: float = 0.0
+
+    def merge(self, other: "CorpusSummary") -> None:
+        """Add the counts of another part of the work; the time stays."""
+        for name, count in asdict(other).items():
+            if name != "seconds":
+                setattr(self, name, getattr(self, name) + count)
+
+
+class CorpusObserver:
+    """Receives reports while a corpus is parsed; a subclass overrides methods to show them, as a progress bar does."""
+
+    def start(self, size: int | None) -> None:
+        """Report the start; ``size`` is the number of bytes to read, None if unknown."""
+
+    def start_output(self, number: int, count: int) -> None:
+        """Report the start of an output, by its number from 1, out of ``count`` outputs."""
+
+    def advance(self, sentences: int, words: int, size: int) -> None:
+        """Report how many more sentences and words are parsed, and how many more bytes of the input are done."""
+
+    def warn(self, message: str) -> None:
+        """Report a doubt about the input."""
+        warnings.warn(terminal.message(f"{message[0].upper()}{message[1:]}"), stacklevel=2)
+
+    def fail(self, done: int, count: int) -> None:
+        """Report that an error ended the work when ``done`` of ``count`` outputs were written."""
 
 
 def raw_parts(parts: Sequence[CorpusPart], request: CorpusRequest, summary: CorpusSummary) -> Iterator[RawOrEnd]:
@@ -47,68 +99,6 @@ def _raw_items(
                 raise fault from error.__cause__
             summary.empty_files += 1
             yield fault
-
-
-class SentenceReader:
-    """Reads the sentences of a request from their bytes, and counts those that it leaves out."""
-
-    model: Parser | Ensemble
-    request: CorpusRequest
-
-    def __init__(self, request: CorpusRequest, model: Parser | Ensemble) -> None:
-        self.request, self.model = request, model
-        self._reader, self._tokenizer, trees = request.reader(), request.load_tokenizer(), request.trees
-        single_root = model.networks[0].config.single_root
-        self._check = None
-        if trees.keep_heads:
-            self._check = TreeCheck(single_root, partial=True)
-        elif trees.within:
-            self._check = TreeCheck(single_root, partial=True, heads=False)
-
-    def read(self, items: Iterable[RawOrEnd], summary: CorpusSummary) -> tuple[list[SentenceOrEnd], DataError | None]:
-        """Return the sentences, the faults of those that are left out, and Nones, up to the fault that ends the work.
-
-        That fault is the second value, None if there is none.
-        """
-        sentences: list[SentenceOrEnd] = []
-        for item in items:
-            if isinstance(item, RawSentence):
-                try:
-                    sentences += self._read(item, summary)
-                except DataError as fault:
-                    return sentences, fault
-            else:
-                sentences.append(item)
-        return sentences, None
-
-    def _read(self, item: RawSentence, summary: CorpusSummary) -> Iterator[ConlluSentence | DataError]:
-        """Yield the valid sentences of an item that are not too long, and the faults of the others."""
-        try:
-            sentences = self._split(self._reader.sentences(item, self._check))
-        except DataError as fault:
-            if not self.request.skip_invalid:
-                raise
-            summary.invalid_sentences += 1
-            yield fault
-            return
-        longest = self.request.max_words
-        for number, sentence in enumerate(sentences):
-            count = len(sentence.words)
-            if longest is not None and count > longest:
-                summary.long_sentences += 1
-                yield sentence.fault(f"it has {count:,} words, and at most {longest:,} are parsed")
-                continue
-            check_sentence(sentence, self.model)
-            if item.file or number:
-                ordinal = item.ordinal + item.file * LONGEST_FILE + number * LONGEST_INPUT
-                sentence = replace(sentence, ordinal=ordinal)
-            yield sentence
-
-    def _split(self, sentences: Sequence[ConlluSentence]) -> Sequence[ConlluSentence]:
-        """Return sentences; the tokenizer, if there is one, splits paragraphs into them."""
-        if self._tokenizer is None:
-            return sentences
-        return [sentence for paragraph in sentences for sentence in tokenised(paragraph, self._tokenizer)]
 
 
 def check_sentence(sentence: ConlluSentence, model: Parser | Ensemble) -> None:

@@ -18,12 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from treeparse.corpus.readers import parquet_errors
+from treeparse.corpus.readers import load_pyarrow
 from treeparse.data.annotations import with_head_sets, with_probabilities
 from treeparse.data.conllu import LONGEST_FILE, following_text, joinable_texts
-from treeparse.data.nbest.list_files import nbest_texts
+from treeparse.data.nbest import nbest_texts
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import TreeparseError
@@ -161,7 +161,7 @@ class ConlluWriter(Writer):
 
 
 class JsonlWriter(Writer):
-    """Writes JSON Lines, an object a sentence, as `treeparse.data.nbest.jsonl_lists`; a parse is a list of one.
+    """Writes JSON Lines, an object a sentence, as `treeparse.data.nbest`; a parse is a list of one.
 
     Raises:
         TreeparseError: the options ask for tags or sets of heads, for which the format has no keys.
@@ -177,10 +177,6 @@ class JsonlWriter(Writer):
     def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
         """Yield the line of each sentence."""
         return nbest_texts(map(with_id, results), "jsonl")
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class ParquetWriter(FileWriter):
@@ -199,8 +195,7 @@ class ParquetWriter(FileWriter):
         super().__init__(options)
         if self.options.head_sets:
             raise TreeparseError("The output format parquet has no sets of heads: choose conllu.")
-        with parquet_errors("the output"):
-            self._schema = _schema(self.options)
+        self._schema = _schema(self.options)
 
     @property
     def is_independent(self) -> bool:
@@ -212,21 +207,19 @@ class ParquetWriter(FileWriter):
         rest = iter(results)
         self.write_packed(path, map(self.pack, iter(lambda: [*islice(rest, PACKED)], [])))
 
-    def pack(self, results: Sequence[NBestList]) -> "pa.RecordBatch":
-        """Return the rows of sentences."""
-        from pyarrow import RecordBatch
+    def pack(self, results: Sequence[NBestList]) -> Any:
+        """Return the rows of sentences, a ``RecordBatch`` of pyarrow."""
+        rows = [row for result in results for row in self._rows(result)]
+        return load_pyarrow("the output").RecordBatch.from_pylist(rows, schema=self._schema)
 
-        return RecordBatch.from_pylist([row for result in results for row in self._rows(result)], schema=self._schema)
-
-    def write_packed(self, path: str | Path, packed: Iterable["pa.RecordBatch"]) -> None:
+    def write_packed(self, path: str | Path, packed: Iterable[Any]) -> None:
         """Write rows, always as many in a row group, so that the bytes do not depend on how they were packed."""
-        from pyarrow import Table
-        from pyarrow.parquet import ParquetWriter as Stream
-
-        with atomic_output(path) as output, Stream(output, self._schema, compression="zstd") as stream:
-            waiting = Table.from_batches([], schema=self._schema)
+        pa = load_pyarrow(path)
+        open_stream = pa.parquet.ParquetWriter
+        with atomic_output(path) as output, open_stream(output, self._schema, compression="zstd") as stream:
+            waiting = pa.Table.from_batches([], schema=self._schema)
             for batch in packed:
-                waiting = Table.from_batches([*waiting.to_batches(), batch], schema=self._schema)
+                waiting = pa.Table.from_batches([*waiting.to_batches(), batch], schema=self._schema)
                 while len(waiting) >= ROWS:
                     stream.write_table(waiting.slice(0, ROWS).combine_chunks())
                     waiting = waiting.slice(ROWS)
@@ -235,10 +228,10 @@ class ParquetWriter(FileWriter):
 
     def _rows(self, result: NBestList) -> Iterator[dict[str, Any]]:
         result = with_id(result)
-        texts = result.sentence.comments("text")
-        own = {"sent_id": result.sent_id, "text": texts[0] if texts and texts[0] else None, "tokens": result.tokens}
+        text = next(iter(result.sentence.comments("text")), None) or None
+        columns = {"sent_id": result.sent_id, "text": text, "tokens": result.tokens}
         for rank, parse in enumerate(result.parses, 1):
-            yield own | {"rank": rank, **_columns(parse)}
+            yield columns | {"rank": rank, **_columns(parse)}
 
 
 def _columns(parse: Parse) -> dict[str, Any]:
@@ -248,9 +241,8 @@ def _columns(parse: Parse) -> dict[str, Any]:
     return {name: getattr(parse, name) for name in names} | {"log_prob": log_prob}
 
 
-def _schema(options: WriterOptions) -> "pa.Schema":
-    import pyarrow as pa
-
+def _schema(options: WriterOptions) -> Any:
+    pa = load_pyarrow("the output")
     texts, numbers = pa.list_(pa.string()), pa.list_(pa.float64())
     columns = {"sent_id": pa.string(), "text": pa.string(), "tokens": texts}
     if options.tags:

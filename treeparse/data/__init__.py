@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 from treeparse.data.conllu import ConlluSentence, load_treebank, read_conllu, scan_conllu, write_conllu
 from treeparse.data.files import expand_paths, open_input
-from treeparse.data.nbest.list_files import NBestList, read_nbest, write_nbest
+from treeparse.data.nbest import NBestList, read_nbest, write_nbest
 from treeparse.data.outputs import atomic_output, atomic_write
-from treeparse.data.text.tokenised import read_text
+from treeparse.data.tokenised import read_text
 from treeparse.data.validation import TreeCheck
 from treeparse.lazy import names_on_demand
 

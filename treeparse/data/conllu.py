@@ -211,10 +211,7 @@ def read_conllu(
     *,
     require_trees: bool = False,
     partial: bool = False,
-    possible_heads: bool = False,
     single_root: bool = True,
-    prompt: bool = False,
-    span: range | None = None,
     on_invalid: Callable[[DataError], None] | None = None,
 ) -> Iterator[ConlluSentence]:
     """Read the sentences of a CoNLL-U file, a compressed file or ``-`` (standard input), one at a time.
@@ -224,11 +221,7 @@ def read_conllu(
         require_trees: HEAD must hold a tree; otherwise a HEAD that is no node of the sentence becomes -1.
         partial: with ``require_trees``, a HEAD of ``_`` is unknown, -1; the other HEADs must be part of a tree. MISC
             may name several possible heads: ``Heads=2,5``.
-        possible_heads: without ``require_trees``, read the possible heads too.
         single_root: exactly one word of a tree must hang from the root.
-        prompt: yield a sentence as soon as a blank line closes it, for input that is typed or comes from a program that
-            waits. Further blank lines then belong to the next sentence, and are lost at the end of the file.
-        span: read only the sentences that start at these bytes of the file (from 0, decompressed).
         on_invalid: called with the first fault of every faulty sentence, which is left out; if None, the fault is
             raised.
 
@@ -238,9 +231,7 @@ def read_conllu(
         OSError: the file cannot be read.
     """
     check = TreeCheck(single_root, partial) if require_trees else None
-    if possible_heads and not require_trees:
-        check = TreeCheck(single_root, partial=True, heads=False)
-    for result in scan_conllu(path, check, prompt=prompt, span=span):
+    for result in scan_conllu(path, check):
         if isinstance(result, ConlluSentence):
             yield result
         elif on_invalid is None:
@@ -250,22 +241,16 @@ def read_conllu(
 
 
 def scan_conllu(
-    path: str | Path | InMemory,
-    check: TreeCheck | None = None,
-    *,
-    prompt: bool = False,
-    span: range | None = None,
+    path: str | Path | InMemory, check: TreeCheck | None = None
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
     """Read as `read_conllu`, but yield all faults of a faulty sentence, or that a file has none, instead of raising.
 
     Args:
         path: as for `read_conllu`.
         check: the rules for heads; None reads any HEAD, and one that is no node of the sentence becomes -1.
-        prompt: as for `read_conllu`.
-        span: as for `read_conllu`.
     """
     try:
-        for raw in raw_conllu(path, prompt=prompt, span=span):
+        for raw in raw_conllu(path):
             yield parse_conllu(raw, check)
     except DataError as error:
         if error.problem != NO_SENTENCE:
@@ -276,7 +261,13 @@ def scan_conllu(
 def raw_conllu(
     path: str | Path | InMemory, *, prompt: bool = False, span: range | None = None
 ) -> Iterator[RawSentence]:
-    """Yield the sentences of a CoNLL-U file as bytes, each with its blank lines; see `scan_conllu`.
+    """Yield the sentences of a CoNLL-U file as bytes, each with its blank lines.
+
+    Args:
+        path: as for `read_conllu`.
+        prompt: yield a sentence as soon as a blank line closes it, for input that is typed or comes from a program that
+            waits. Further blank lines then belong to the next sentence, and are lost at the end of the file.
+        span: yield only the sentences that start at these bytes of the file (from 0, decompressed).
 
     Raises:
         DataError: the file is compressed, or holds no sentence.

@@ -166,11 +166,11 @@ def _converted(words: Any, index: int) -> Sentence:
             f"{_ordinal(index)} must be a list of words, got a set, which has no order: {words!r:.100}."
         )
     if is_span(words):
-        words = span_words(words)
+        return span_words(words)
     if isinstance(words, Mapping):
-        words = _from_row(words, index)
+        return _from_row(words, index)
     try:
-        return words if isinstance(words, Sentence) else _from_words(list(words), index)
+        return _from_words(list(words), index)
     except TypeError as error:
         raise TreeparseError(f"{_ordinal(index)} must be a list of words, got {words!r:.100}.") from error
 

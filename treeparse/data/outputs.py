@@ -11,8 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
-from treeparse.data.compression import compression_of_name
-from treeparse.data.files import STANDARD_STREAM
+from treeparse.data.files import STANDARD_STREAM, compression_of_name
 from treeparse.errors import TreeparseError
 
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # errors of file systems that cannot sync a folder

@@ -13,6 +13,7 @@ from treeparse.data.validation import ID
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, nonprojective_words
 
+EXAMPLES = 3  # sentences that two files share
 _LENGTH_BITS = 16
 
 
@@ -65,7 +66,7 @@ class TreebankStatistics:
         return cls(lengths=lengths, labels=labels, upos=upos, features=features, **counts)
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
+        return type(self)(*(getattr(self, count.name) + getattr(other, count.name) for count in fields(self)))
 
     @property
     def length_summary(self) -> dict[str, float]:
@@ -81,7 +82,7 @@ class TreebankStatistics:
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts as JSON values: lengths as a summary; labels, tags and features by descending frequency."""
-        counts = {each.name: getattr(self, each.name) for each in fields(self)}
+        counts = {count.name: getattr(self, count.name) for count in fields(self)}
         by_frequency = {name: dict(counts[name].most_common()) for name in ("labels", "upos", "features")}
         return counts | {"lengths": self.length_summary} | by_frequency
 
@@ -100,15 +101,6 @@ def _tree_counts(heads: Sequence[int]) -> dict[str, int]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class SharedSentences:
-    """The sentences with the same words in two files: their number, and both line numbers of the longest ones."""
-
-    files: tuple[int, int]  # indices, the smaller one first
-    count: int
-    lines: list[tuple[int, int]]
-
-
 class SentenceIndex:
     """Find the sentences that files share. The index stores hashes, lengths and line numbers, but no words."""
 
@@ -123,13 +115,13 @@ class SentenceIndex:
         if not lines or lines[-1][0] != file:
             self._lines[key] = (*lines, (file, sentence.line))
 
-    def shared(self, examples: int = 3) -> list[SharedSentences]:
-        """Return the shared sentences of each pair of files that has some, with up to ``examples`` examples."""
+    def shared(self) -> list[tuple[tuple[int, int], int, list[tuple[int, int]]]]:
+        """Return each pair of files that share sentences, their number, and both line numbers of the longest ones."""
         pairs: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for key, lines in self._lines.items():
             for (first, line), (second, other_line) in combinations(lines, 2):
                 pairs.setdefault((first, second), []).append((-(key % 2**_LENGTH_BITS), line, other_line))
         return [
-            SharedSentences(files, len(shared), [(line, other) for _, line, other in nsmallest(examples, shared)])
+            (files, len(shared), [(line, other_line) for _, line, other_line in nsmallest(EXAMPLES, shared)])
             for files, shared in sorted(pairs.items())
         ]

@@ -26,7 +26,7 @@ _POSSIBLE_HEADS = re.compile(rf"(?:^|\|)Heads=((?:0|{_NUMBER})(?:,(?:0|{_NUMBER}
 _EMPTY_NODE = re.compile(rf"(0|{_NUMBER})\.({_NUMBER})")
 
 
-def word_columns(lines: Sequence[str], first: int) -> tuple[Sequence[int], list[Sequence[str]], list[Fault]]:
+def word_columns(lines: Sequence[str], first: int) -> tuple[Sequence[int], Sequence[Sequence[str]], list[Fault]]:
     """Split the lines of a sentence into columns; ``first`` is the number of its first line.
 
     Returns:
@@ -60,7 +60,7 @@ def word_columns(lines: Sequence[str], first: int) -> tuple[Sequence[int], list[
     return numbers, [*zip(*rows, strict=True)], faults
 
 
-def _plain_columns(rows: Sequence[str]) -> list[Sequence[str]] | None:
+def _plain_columns(rows: Sequence[str]) -> Sequence[Sequence[str]] | None:
     """Return the columns of rows that are the words 1, 2 and so on; None if a row is anything else or faulty."""
     values = "\t\n\t".join(rows).split("\t")
     *columns, ends = (values[index :: len(COLUMNS) + 1] for index in range(len(COLUMNS) + 1))
@@ -180,35 +180,18 @@ class TreeCheck:
         column = columns[HEAD]
         if self.labels and set(column) == {EMPTY}:
             return [(lines[0], NO_HEADS)]
-        faults = head_faults(column, heads, lines, single_root=self.single_root, partial=self.partial)
-        if not faults and self.partial:
+        unusable = [
+            (line, _head_problem(word, text, len(heads)))
+            for word, (line, text, head) in enumerate(zip(lines, column, heads, strict=True), 1)
+            if head < 0 and not (self.partial and text == EMPTY)
+        ]
+        if unusable:
+            return unusable
+        if problem := tree_problem(heads, single_root=self.single_root, partial=self.partial):
+            return [(lines[_faulty_word(heads, self.single_root) - 1], problem)]
+        if self.partial:
             return possible_head_faults(columns[MISC], heads, lines)
-        if not faults and self.labels:
-            return label_faults(columns[DEPREL], heads, lines)
-        return faults
-
-
-def head_faults(
-    column: Sequence[str], heads: Sequence[int], lines: Sequence[int], *, single_root: bool, partial: bool = False
-) -> list[Fault]:
-    """Return the faults that keep a HEAD column from being a tree.
-
-    Args:
-        column: the texts of HEAD.
-        heads: HEAD as numbers, -1 if it names no node.
-        lines: the words' line numbers.
-        single_root: whether a tree must have exactly one root.
-        partial: whether a HEAD may be ``_``, which means unknown.
-    """
-    unusable = [
-        (lines[index], _head_problem(index + 1, column[index], len(heads)))
-        for index, head in enumerate(heads)
-        if head < 0 and not (partial and column[index] == EMPTY)
-    ]
-    if unusable:
-        return unusable
-    problem = tree_problem(heads, single_root=single_root, partial=partial)
-    return [] if problem is None else [(lines[_faulty_word(heads, single_root) - 1], problem)]
+        return label_faults(columns[DEPREL], heads, lines) if self.labels else []
 
 
 def label_faults(labels: Sequence[str], heads: Sequence[int], lines: Sequence[int]) -> list[Fault]:

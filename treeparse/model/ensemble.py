@@ -9,7 +9,7 @@ from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.data.mapping import Words, as_sentences
-from treeparse.data.text.rawtext import RawTextCheck
+from treeparse.data.raw_text import RawTextCheck
 from treeparse.errors import TreeparseError
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.parser import Parser, with_label_names

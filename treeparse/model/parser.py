@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from treeparse.batch import Batch, moved, readable_without_sync
 from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.vector_files import WordVectors
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
-from treeparse.data.text.rawtext import RawTextCheck
-from treeparse.data.vectors.vector_files import WordVectors
+from treeparse.data.raw_text import RawTextCheck
 from treeparse.errors import TreeparseError
 from treeparse.model.folder import (
     CONFIG,

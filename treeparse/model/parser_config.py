@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.vector_files import WordVectors
 from treeparse.data.features.words import Features
-from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.linear import templates
 from treeparse.linear.attributes import AttributeHashes

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from treeparse.batch import Batch
+from treeparse.data.features.vector_files import WordVectors
 from treeparse.data.features.words import UNKNOWN, Features, LexicalFeatures
-from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.nn.embedding import SharedDropout
 from treeparse.nn.encoder_config import Encoder, Learner

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from treeparse.batch import Batch
 from treeparse.data.columns import column_named
+from treeparse.data.features.vector_files import WordVectors
 from treeparse.data.features.words import Features, LexicalFeatures
-from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 

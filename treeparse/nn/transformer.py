@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from treeparse.batch import Batch
 from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
+from treeparse.data.features.vector_files import WordVectors
 from treeparse.data.features.words import Features, LexicalFeatures
-from treeparse.data.vectors.vector_files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.nn.embedding import SharedDropout
 from treeparse.nn.encoder_config import Encoder, Learner, weights_with

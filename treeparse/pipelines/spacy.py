@@ -105,9 +105,6 @@ class ParserComponent(Pipe):
             model predicts none.
     """
 
-    name: str
-    settings: Settings
-
     def __init__(self, name: str, settings: Settings) -> None:
         self.name, self.settings = name, settings
         self.scorer = parser_score  # of `score`: UAS and LAS as spaCy counts them, for ``nlp.evaluate``
@@ -212,8 +209,8 @@ class ParserComponent(Pipe):
                 token._.arc_prob, token._.label_prob = arc, labeled
             span._.tree_log_prob, span._.tree_entropy = parse.log_prob, parse.entropy
         if best:
-            trees = [(each, *map(list, zip(*doc_arcs(span, each), strict=True))) for each in best]
+            trees = [(tree, *map(list, zip(*doc_arcs(span, tree), strict=True))) for tree in best]
             span._.kbest = [
-                {"heads": heads, "deps": labels, "log_prob": each.log_prob, "score": each.score}
-                for each, heads, labels in trees
+                {"heads": heads, "deps": labels, "log_prob": tree.log_prob, "score": tree.score}
+                for tree, heads, labels in trees
             ]

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from treeparse.data.conllu import ConlluSentence, load_treebank, write_conllu
 from treeparse.data.mapping import Progress
-from treeparse.data.nbest.list_files import NBestList, read_nbest, write_nbest
+from treeparse.data.nbest import NBestList, read_nbest, write_nbest
 from treeparse.errors import TreeparseError, name_among
 from treeparse.model import Parser
 from treeparse.progress import parsing_bar

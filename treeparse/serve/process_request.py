@@ -138,5 +138,5 @@ def _number(name: str, text: str, least: int, most: int) -> int:
 def _one_of(name: str, text: str, known: Collection[str]) -> str:
     if text in known:
         return text
-    choice = ", ".join(repr(each) for each in known)
+    choice = ", ".join(map(repr, known))
     raise RequestError(400, f"The parameter {name!r} must be one of {choice}, got {text[:50]!r}.")

@@ -69,9 +69,9 @@ async def _until_signalled(
     def end(number: int) -> None:
         if not received.done():
             received.set_result(number)
-        for each in numbers:
-            loop.remove_signal_handler(each)
-            signal.signal(each, signal.SIG_DFL)  # the next signal ends the process
+        for handled in numbers:
+            loop.remove_signal_handler(handled)
+            signal.signal(handled, signal.SIG_DFL)  # the next signal ends the process
 
     for number in numbers:
         loop.add_signal_handler(number, end, number)

@@ -148,9 +148,6 @@ class Job:
 class Service:
     """Models by name, the default one first, the thread in which they parse, and counts of requests."""
 
-    models: dict[str, Parser | Ensemble]
-    limits: Limits
-
     def __init__(self, models: Mapping[str, Parser | Ensemble], limits: Limits | None = None) -> None:
         if not models:
             raise TreeparseError("A server needs one or more models, got none.")
@@ -224,8 +221,8 @@ class Service:
         self._waiting = deque(job for job in self._waiting if not job.lists.cancelled())
 
     def _count_waiting(self) -> tuple[int, int]:
-        jobs = [job for job in self._waiting if not job.lists.cancelled()]
-        return len(jobs), sum(job.words for job in jobs)
+        self._drop_cancelled()
+        return len(self._waiting), sum(job.words for job in self._waiting)
 
     async def _parse_jobs(self) -> None:
         """Parse the requests that wait, until cancelled; the thread then ends after the requests in it."""
@@ -248,9 +245,9 @@ class Service:
             elif not jobs[0].lists.cancelled():
                 jobs[0].lists.set_exception(error)
             return
-        for job, own in zip(jobs, lists, strict=True):
+        for job, job_lists in zip(jobs, lists, strict=True):
             if not job.lists.cancelled():
-                job.lists.set_result(own)
+                job.lists.set_result(job_lists)
 
     def _find(self, jobs: Sequence[Job]) -> list[list[list[Parse]]]:
         """Return the trees of each job's sentences."""
@@ -269,7 +266,7 @@ def _answer(job: Job) -> bytes:
     request, trees = job.request, job.request.trees
     tags = request.tags and not trees.is_list
     options = WriterOptions(lists=trees.is_list, tags=tags, probabilities=trees.probabilities)
-    lists = (NBestList(s, tuple(own)) for s, own in zip(job.sentences, job.lists.result(), strict=True))
+    lists = (NBestList(s, tuple(parses)) for s, parses in zip(job.sentences, job.lists.result(), strict=True))
     text = "".join(TEXT_WRITERS[request.output](options).texts(lists))
     software = [f"treeparse {installed_version()}"]
     return as_json({"model": request.model, "acknowledgements": software, "result": text})

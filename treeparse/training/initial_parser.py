@@ -10,9 +10,9 @@ from torch import Tensor
 
 from treeparse.data.columns import column_named
 from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.vector_files import read_vectors
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.files import expand_paths
-from treeparse.data.vectors.vector_files import read_vectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.sentence import Sentence

@@ -10,7 +10,7 @@ from treeparse.data.batches.mixing import EpochSampler, TrainingMix
 from treeparse.data.batches.steps import steps_of
 from treeparse.data.batches.treebank_module import TreebankModule
 from treeparse.data.files import expand_paths
-from treeparse.data.text.rawtext import multiword_tokens
+from treeparse.data.raw_text import multiword_tokens
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.objectives import Objective

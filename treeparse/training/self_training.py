@@ -9,11 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from treeparse.data.batches.unlabelled import UnlabelledText
 from treeparse.data.columns import column_named
 from treeparse.data.conllu import ConlluSentence, write_conllu
 from treeparse.data.files import expand_paths
 from treeparse.data.outputs import atomic_write
-from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import DataError, TreeparseError
 from treeparse.json_files import from_json
 from treeparse.model import Parser

@@ -8,10 +8,10 @@ from typing import TypeVar
 import torch
 
 from treeparse.data.batches.mixing import SmoothedDraw, TrainingMix
+from treeparse.data.batches.unlabelled import UnlabelledText
 from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, has_tree, with_plain_labels
 from treeparse.data.files import expand_paths
-from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives import Objective

@@ -10,7 +10,7 @@ from treeparse import Parser
 from treeparse.corpus import parse_documents
 from treeparse.corpus.writers import ConlluWriter
 from treeparse.data import ConlluSentence, read_conllu
-from treeparse.data.text.tokenizers import tokenizer_named
+from treeparse.data.raw_text import tokenizer_named
 
 NETWORK = 10e9 / 8  # bytes a second of a usual network card of a server: 10 Gbit/s
 

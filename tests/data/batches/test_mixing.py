@@ -14,7 +14,7 @@ from treeparse.data.batches.mixing import (
     spread_evenly,
 )
 from treeparse.data.batches.steps import Item
-from treeparse.data.text.unlabelled import UnlabelledText
+from treeparse.data.batches.unlabelled import UnlabelledText
 from treeparse.names import Mixing
 
 BOUNDS: dict[str, Any] = {"max_words": 200, "max_squared": 3000}

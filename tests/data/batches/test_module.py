@@ -8,9 +8,9 @@ import torch
 from treeparse.batch import Batch
 from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
 from treeparse.data.batches.treebank_module import TreebankModule
+from treeparse.data.batches.unlabelled import UnlabelledText
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.words import LexicalFeatures
-from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import DataError
 from treeparse.names import Mixing
 from treeparse.sentence import Sentence

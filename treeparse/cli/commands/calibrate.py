@@ -39,8 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("model", metavar="MODEL", help="the folder of a model, or of its run")
     parser.add_argument("dev", nargs="+", metavar="DEV", help="CoNLL-U with trees, also compressed; globs; - for stdin")
-    output = "write a new model to DIR (default: change MODEL)"
-    parser.add_argument("-o", "--output", type=output_file, metavar="DIR", help=output)
+    parser.add_argument(
+        "-o", "--output", type=output_file, metavar="DIR", help="write a new model to DIR (default: change MODEL)"
+    )
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     add_batch_words_argument(parser)
     add_import_argument(parser)

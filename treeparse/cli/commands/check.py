@@ -1,25 +1,24 @@
 """``treeparse check``: report every fault of CoNLL-U files, and figures about their trees."""
 
 import argparse
-import functools
 import io
 import json
-import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import nlargest
 from itertools import chain, islice, permutations
 from pathlib import Path
 from typing import Any
 
 from treeparse import terminal
-from treeparse.cli.common import add_overwrite_argument, aligned, counted, output_file
-from treeparse.cli.sections import figure_of, section_of, tree_of
+from treeparse.cli.common import add_overwrite_argument, counted, output_file
+from treeparse.cli.score_tables import Table, lines_of
+from treeparse.cli.systems import figure_of, section_of, tree_of
 from treeparse.corpus.request import check_outputs
-from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence, scan_conllu
-from treeparse.data.files import STANDARD_STREAM, expand_paths, open_input
+from treeparse.data.files import STANDARD_STREAM, expand_paths, open_input, plain_name
 from treeparse.data.outputs import atomic_write
 from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 from treeparse.data.validation import CONVERT, NO_HEADS, NO_LABELS, NO_UTF8, TreeCheck
@@ -58,9 +57,7 @@ WITHOUT_LABELS = "with --no-trees, the lines alone are checked"
 TOGETHER = {NO_HEADS: WITHOUT_HEADS, NO_LABELS: WITHOUT_LABELS, NO_UTF8: CONVERT}  # problems, remedies
 
 
-def treebank_page(
-    title: str, tables: Sequence[Sequence[Sequence[str]]], counts: TreebankStatistics, read: Sentences
-) -> str:
+def treebank_page(title: str, tables: Sequence[Table], counts: TreebankStatistics, read: Sentences) -> str:
     """Return the HTML page of a treebank with these tables and counts; ``read`` is called twice."""
     first, *others = map(table, tables)
     charts = f'<div class="tp-figures">{"".join(map(figure, _bars(counts)))}</div>\n'
@@ -118,7 +115,7 @@ def _worth_a_look(
             rank = len(once), -index
             if len(found) < MOST_DRAWN or rank > found[-1][:2]:
                 section = _drawn(sentence, index, "; ".join(once))
-                found = nlargest(MOST_DRAWN, [*found, (*rank, section)], key=lambda each: each[:2])
+                found = nlargest(MOST_DRAWN, [*found, (*rank, section)], key=lambda ranked: ranked[:2])
         if dependents and len(crossing) < MOST_DRAWN:
             names = ", ".join(words.forms[word - 1] for word in dependents)
             crossing.append(_drawn(sentence, index, f"heads of: {names}"))
@@ -136,8 +133,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-trees", action="store_true", help="check the lines only: HEAD need not hold a tree")
     parser.add_argument("--ud", action="store_true", help="also run the official validator of UD, up to its level 2")
     parser.add_argument("--output", type=output_file, metavar="JSON", help="write faults and figures; - prints them")
-    page = "write a page of the figures, with drawings of non-projective trees and of trees with unique kinds of arcs"
-    parser.add_argument("--html", type=output_file, metavar="HTML", help=page)
+    parser.add_argument(
+        "--html",
+        type=output_file,
+        metavar="HTML",
+        help="write a page of the figures, with drawings of non-projective trees and of trees with unique kinds of "
+        "arcs",
+    )
     add_overwrite_argument(parser)
 
 
@@ -148,23 +150,24 @@ def run(args: argparse.Namespace) -> int:
     if (args.ud or args.html is not None) and STANDARD_STREAM in map(str, paths):
         option = "--ud" if args.ud else "--html"
         raise TreeparseError(f"{option} reads the files again, which standard input cannot be: name a file.")
-    validator = _official_validator() if args.ud else None
+    validator = None
+    if args.ud:
+        from udtools import Validator  # an extra; if it is missing, `cli.main` names it
+
+        validator = Validator(lang="ud", level=2, output=None)  # the levels 1 and 2 know no language
     index = SentenceIndex() if len(paths) > 1 else None
     reports = [_check(path, number, args, index, validator) for number, path in enumerate(paths)]
     notes = _notes(reports, index)
-    if (
-        "-" not in (args.output, args.html)
-        and not args.quiet
-        and any(report.statistics.sentences for report in reports)
-    ):
-        blank = [""] if any(report.faults for report in reports) else []
-        terminal.write(*blank, *_table(reports), *(["", *notes] if notes else []))
+    total = _total(reports)
+    if "-" not in (args.output, args.html) and not args.quiet and total.statistics.sentences:
+        blank = [""] if total.faults else []
+        terminal.write(*blank, *lines_of(_tables(reports, total)), *(["", *notes] if notes else []))
     if args.output is not None:
-        atomic_write(args.output, json.dumps(_to_json(reports, notes), ensure_ascii=False, indent=2) + "\n")
+        atomic_write(args.output, json.dumps(_to_json(reports, total, notes), ensure_ascii=False, indent=2) + "\n")
     if args.html is not None:
-        title, counts = " ".join(map(str, args.files)), _total(reports).statistics
-        atomic_write(args.html, treebank_page(title, _rows(reports), counts, lambda: _sound_sentences(paths, args)))
-    return int(any(report.faults for report in reports))
+        tables, sentences = _tables(reports, total), partial(_sound_sentences, paths, args)
+        atomic_write(args.html, treebank_page(" ".join(args.files), tables, total.statistics, sentences))
+    return int(bool(total.faults))
 
 
 @dataclass(slots=True)
@@ -175,13 +178,6 @@ class _Report:
     statistics: TreebankStatistics
     faults: list[DataError]
     left_out: int  # sentences with faults
-
-
-def _official_validator() -> Any:
-    """Return the validator of Universal Dependencies, with its levels 1 and 2, which know no language."""
-    from udtools import Validator  # an extra; if it is missing, `cli.main` names it
-
-    return Validator(lang="ud", level=2, output=None)
 
 
 def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceIndex | None, validator: Any) -> _Report:
@@ -245,18 +241,18 @@ def _notes(reports: Sequence[_Report], index: SentenceIndex | None) -> list[str]
     if index is None:
         return []
     names = _short_names([report.path for report in reports])
-    read = {name: each.statistics for name, each in zip(names, reports, strict=True) if each.statistics.sentences}
+    read = {name: file.statistics for name, file in zip(names, reports, strict=True) if file.statistics.sentences}
     return [*_shared_notes(names, index), *_missing_notes([*read], [*read.values()])]
 
 
 def _shared_notes(names: Sequence[str], index: SentenceIndex) -> Iterator[str]:
     """Yield the sentences that pairs of files share, the pairs with most of them first."""
-    pairs = sorted(index.shared(), key=lambda pair: -pair.count)
-    for pair in pairs[:MOST_NAMED]:
-        first, second = (names[file] for file in pair.files)
-        lines = ", ".join(f"{first}:{line} and {second}:{other}" for line, other in pair.lines)
-        longest = ", the longest" if pair.count > len(pair.lines) else ""
-        yield f"note: {first} and {second} share {counted(pair.count, 'sentence')}{longest}: {lines}"
+    pairs = sorted(index.shared(), key=lambda pair: -pair[1])
+    for files, count, examples in pairs[:MOST_NAMED]:
+        first, second = (names[file] for file in files)
+        lines = ", ".join(f"{first}:{line} and {second}:{other_line}" for line, other_line in examples)
+        longest = ", the longest" if count > len(examples) else ""
+        yield f"note: {first} and {second} share {counted(count, 'sentence')}{longest}: {lines}"
     if len(pairs) > MOST_NAMED:
         yield f"note: {len(pairs) - MOST_NAMED:,} more pairs of files share sentences"
 
@@ -264,14 +260,14 @@ def _shared_notes(names: Sequence[str], index: SentenceIndex) -> Iterator[str]:
 def _missing_notes(names: Sequence[str], statistics: Sequence[TreebankStatistics]) -> Iterator[str]:
     """Yield the labels, tags and features that one file has and another lacks, or with many files all others lack."""
     for kind, noun in KINDS.items():
-        items = [[item for item, _ in getattr(each, kind).most_common() if item != "_"] for each in statistics]
-        files, own_items = Counter(chain.from_iterable(items)), zip(names, items, strict=True)
+        items = [[item for item, _ in getattr(file, kind).most_common() if item != EMPTY] for file in statistics]
+        files, named = Counter(chain.from_iterable(items)), zip(names, items, strict=True)
         if len(names) > MOST_COLUMNS:
-            notes = ((name, "no other file has", [each for each in own if files[each] == 1]) for name, own in own_items)
+            notes = ((name, "no other file has", [item for item in has if files[item] == 1]) for name, has in named)
         else:
             notes = (
-                (name, f"{other} lacks", [each for each in own if each not in others])
-                for (name, own), (other, others) in permutations(own_items, 2)
+                (name, f"{second} lacks", [item for item in has if item not in second_has])
+                for (name, has), (second, second_has) in permutations(named, 2)
             )
         for name, relation, missing in islice((note for note in notes if note[-1]), MOST_NAMED):
             more = ", ..." if len(missing) > MOST_NAMED else ""
@@ -279,21 +275,23 @@ def _missing_notes(names: Sequence[str], statistics: Sequence[TreebankStatistics
             yield f"note: {name} has {counted(len(missing), noun)} that {relation}: {shown}{more}"
 
 
-def _to_json(reports: Sequence[_Report], notes: Sequence[str]) -> dict[str, Any]:
+def _to_json(reports: Sequence[_Report], total: _Report, notes: Sequence[str]) -> dict[str, Any]:
     files = [
         {
             "file": report.path,
-            "faults": [{"line": each.line, "sent_id": each.sent_id, "problem": each.problem} for each in report.faults],
+            "faults": [
+                {name: getattr(fault, name) for name in ("line", "sent_id", "problem")} for fault in report.faults
+            ],
             "sentences_left_out": report.left_out,
             "statistics": report.statistics.to_json(),
         }
         for report in reports
     ]
-    return {"files": files, "all": _total(reports).statistics.to_json(), "notes": notes}
+    return {"files": files, "all": total.statistics.to_json(), "notes": notes}
 
 
 def _total(reports: Sequence[_Report]) -> _Report:
-    statistics = functools.reduce(operator.add, (report.statistics for report in reports))
+    statistics = sum((report.statistics for report in reports), TreebankStatistics())
     faults = [fault for report in reports for fault in report.faults]
     return _Report("all", statistics, faults, sum(report.left_out for report in reports))
 
@@ -309,15 +307,8 @@ def _scanned(path: Path, args: argparse.Namespace) -> Iterator[ConlluSentence | 
     return scan_conllu(path, None if args.no_trees else TreeCheck(single_root=not args.multi_root, labels=True))
 
 
-def _table(reports: Sequence[_Report]) -> list[str]:
-    """Return the figures as lines: a column for each file and, for several, a column for all."""
-    figures, labels = map(aligned, _rows(reports))
-    return [*figures, "", *labels]
-
-
-def _rows(reports: Sequence[_Report]) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the tables of figures and of labels."""
-    total = _total(reports)
+def _tables(reports: Sequence[_Report], total: _Report) -> list[Table]:
+    """Return the tables of figures and of labels: a column for each file and, for several, a column for all."""
     own_columns = reports if len(reports) <= MOST_COLUMNS else []
     columns = [*own_columns, total] if len(reports) > 1 else list(reports)
     head = ["", *_short_names([column.path for column in own_columns]), *["all"] * (len(reports) > 1)]
@@ -328,7 +319,7 @@ def _rows(reports: Sequence[_Report]) -> tuple[list[list[str]], list[list[str]]]
         [label, *(f"{column.statistics.labels[label]:,}" for column in columns), _share(count, labels.total())]
         for label, count in labels.most_common()
     ]
-    return [head, *rows], [["label", *["words"] * len(columns), "share"], *label_rows]
+    return [[head, *rows], [["label", *["words"] * len(columns), "share"], *label_rows]]
 
 
 def _figures(report: _Report) -> dict[str, str]:
@@ -362,7 +353,7 @@ def _short_names(paths: Sequence[str]) -> list[str]:
     parts = [name.split("-") for name in names]
     while len(names) > 1 and min(map(len, parts)) > 1 and len({first for first, *_ in parts}) == 1:
         parts = [others for _, *others in parts]
-    return ["-".join(each) for each in parts]
+    return [*map("-".join, parts)]
 
 
 def _with_share(part: int, whole: int) -> str:

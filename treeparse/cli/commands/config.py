@@ -1,7 +1,6 @@
 """``treeparse config``: print a file that ships with treeparse: a configuration, rules or constraints."""
 
 import argparse
-from pathlib import Path
 
 from treeparse import terminal
 from treeparse.shipped import every_name, shipped_file
@@ -20,16 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one file, or every name with the first comment of its file."""
-    if args.name is None:
-        names = every_name()
-        width = max(map(len, names), default=0)
-        for name in names:
-            terminal.write(f"{name:<{width}}  {_summary(shipped_file(name))}".rstrip())
-    else:
+    if args.name is not None:
         terminal.write(*shipped_file(args.name).read_text(encoding="utf-8").splitlines())
+        return 0
+    names = every_name()
+    width = max(map(len, names))
+    for name in names:
+        first_line = shipped_file(name).read_text(encoding="utf-8").partition("\n")[0]
+        terminal.write(f"{name:<{width}}  {first_line.removeprefix('# ')}")
     return 0
-
-
-def _summary(path: Path) -> str:
-    first = path.read_text(encoding="utf-8").partition("\n")[0]
-    return first.removeprefix("#").strip() if first.startswith("#") else ""

@@ -16,7 +16,6 @@ from treeparse.errors import TreeparseError
 from treeparse.objectives.constraints import (
     Constraint,
     ConstraintMatches,
-    Extracted,
     constraints_to_yaml,
     extract_constraints,
     read_constraints,
@@ -88,13 +87,12 @@ def _extract(args: argparse.Namespace) -> str:
         "# An entry may also have label, distance, {word: ...} in the place of {upos: ...}, and an interval or",
         "# at_least or at_most as its target: see treeparse constraints --help.",
     ]
-    body = constraints_to_yaml([each.constraint for each in extracted], list(map(_comment, extracted)))
+    comments = [
+        f"{arcs.constraint}: {arcs.matches:,} of {arcs.words:,}, {_shown(arcs.matches / arcs.words)}"
+        for arcs in extracted
+    ]
+    body = constraints_to_yaml([arcs.constraint for arcs in extracted], comments)
     return "\n".join(head) + "\n" + body
-
-
-def _comment(extracted: Extracted) -> str:
-    share = _shown(extracted.matches / extracted.words)
-    return f"{extracted.constraint}: {extracted.matches:,} of {extracted.words:,}, {share}"
 
 
 def _report(args: argparse.Namespace) -> list[str]:

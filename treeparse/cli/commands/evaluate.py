@@ -2,13 +2,15 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from treeparse import terminal
-from treeparse.cli.common import add_decoder_argument, add_overwrite_argument, output_file, seed, whole
+from treeparse.cli.common import add_decoder_argument, add_overwrite_argument, output_file, percent, seed, whole
 from treeparse.cli.models import (
     EXPECTED_TREE,
     SEVERAL,
@@ -17,8 +19,9 @@ from treeparse.cli.models import (
     leading_models,
     load_models,
 )
-from treeparse.cli.report import report_page
 from treeparse.cli.score_tables import (
+    AHEAD,
+    PARTS,
     ScoredSystem,
     Table,
     advantage_tables,
@@ -29,19 +32,40 @@ from treeparse.cli.score_tables import (
     oracle_table,
     report_tables,
 )
-from treeparse.cli.systems import System, read_systems
+from treeparse.cli.systems import System, figure_of, read_systems, section_of, tree_of
 from treeparse.corpus.request import check_outputs
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.outputs import atomic_write
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
-from treeparse.metrics import Comparison, attachment_scores, oracle_scores, paired_bootstrap, tag_scores
-from treeparse.metrics.error_analysis import Advantage, Direction, directions
+from treeparse.metrics import Calibration, Comparison, attachment_scores, oracle_scores, paired_bootstrap, tag_scores
+from treeparse.metrics.error_analysis import (
+    Advantage,
+    Direction,
+    arc_length_scores,
+    depth_scores,
+    directions,
+    label_confusions,
+    wrong_words,
+)
+from treeparse.model.folder import RUN_MODEL
 from treeparse.names import TAGS
+from treeparse.pictures.page import Figure, Section, figure, html_page, legend, part, sections_html, table
+from treeparse.pictures.plots import ShareBar, draw_bars, draw_curves
+from treeparse.pictures.svg import escaped
 from treeparse.progress import Console, parsing_bar
 from treeparse.sentence import Sentence
+from treeparse.training.run_directory import RunDirectory, read_csv
 
 MOST_RESAMPLES = 10**7  # all are in memory at once
+CONFUSIONS = 20  # pairs of labels
+LABELS = 25  # the most frequent ones in gold
+WORST = 20  # sentences
+OF_MODELS = {  # options that need a model, and what to do
+    "decoder": "says how a model parses: name one by --model DIR.",
+    "combine": "says how several models parse as one: name them by --model DIR DIR.",
+    "calibration": "is of a model's probabilities: name one by --model DIR.",
+}
 EPILOG = f"""examples:
   treeparse evaluate gold.conllu parsed.conllu
   treeparse evaluate --model runs/english/model test.conllu --by-label --output scores.json
@@ -82,12 +106,29 @@ a model's temperatures.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    gold = "CoNLL-U with gold trees, plain or compressed; a glob; - for stdin"
-    parser.add_argument("gold", nargs="?", action=_Files, metavar="GOLD", help=gold)
-    systems = "parses or n-best lists of the same sentences; two systems are compared"
-    parser.add_argument("systems", nargs="*", action=_Files, default=[], metavar="SYSTEM", help=systems)
-    model = "the folder of a model, which parses GOLD; several in a row parse as one"
-    parser.add_argument("--model", nargs="+", action=_Models, default=[], metavar="DIR", help=model)
+    parser.add_argument(
+        "gold",
+        nargs="?",
+        action=_Files,
+        metavar="GOLD",
+        help="CoNLL-U with gold trees, plain or compressed; a glob; - for stdin",
+    )
+    parser.add_argument(
+        "systems",
+        nargs="*",
+        action=_Files,
+        default=[],
+        metavar="SYSTEM",
+        help="parses or n-best lists of the same sentences; two systems are compared",
+    )
+    parser.add_argument(
+        "--model",
+        nargs="+",
+        action=_Models,
+        default=[],
+        metavar="DIR",
+        help="the folder of a model, which parses GOLD; several in a row parse as one",
+    )
     add_model_arguments(parser)
     add_decoder_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
@@ -97,8 +138,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_overwrite_argument(parser)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")
-    resamples = "samples of the bootstrap, which compares two systems (default: 10000)"
-    parser.add_argument("--resamples", type=whole(1, MOST_RESAMPLES), default=10_000, metavar="N", help=resamples)
+    parser.add_argument(
+        "--resamples",
+        type=whole(1, MOST_RESAMPLES),
+        default=10_000,
+        metavar="N",
+        help="samples of the bootstrap, which compares two systems (default: 10000)",
+    )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of the bootstrap (default: 0)")
 
 
@@ -130,13 +176,18 @@ def run(args: argparse.Namespace) -> int:
     systems, tables = evaluation.systems, _tables(evaluation, args)
     heading = [f"gold    {args.gold}", f"system  {systems[0].name}"]
     if len(systems) > 1:
-        heading = [f"gold  {args.gold}", *(f"{side}     {each.name}" for side, each in zip("AB", systems, strict=True))]
+        heading = [
+            f"gold  {args.gold}",
+            *(f"{side}     {system.name}" for side, system in zip("AB", systems, strict=True)),
+        ]
     if evaluation.left_out and not args.quiet:
         terminal.warn(f"treeparse: {evaluation.left_out} faulty sentences left out")
     if "-" not in (args.output, args.html) and not (args.quiet and args.output):
         of_systems = [(system.name, [oracle_table(system.oracle)]) for system in systems if system.oracle]
-        of_systems += [(each.name, calibration_tables(each.calibration)) for each in systems if each.calibration]
-        more = [line for name, each in of_systems for line in ("", name, *lines_of(each))]
+        of_systems += [
+            (system.name, calibration_tables(system.calibration)) for system in systems if system.calibration
+        ]
+        more = [line for name, more_tables in of_systems for line in ("", name, *lines_of(more_tables))]
         terminal.write(*heading, "", *lines_of(tables), *more)
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(evaluation, args), ensure_ascii=False, indent=2) + "\n")
@@ -160,13 +211,9 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
     count = len(args.model) + len(args.systems)
     if not 1 <= count <= 2:
         raise TreeparseError(f"There are {count} systems to score: name one or two, as SYSTEM or --model DIR.")
-    if not args.model:
-        if args.decoder is not None:
-            raise TreeparseError("--decoder says how a model parses: name one by --model DIR.")
-        if args.combine is not None:
-            raise TreeparseError("--combine says how several models parse as one: name them by --model DIR DIR.")
-        if args.calibration:
-            raise TreeparseError("--calibration is of a model's probabilities: name one by --model DIR.")
+    for option, remedy in OF_MODELS.items():
+        if getattr(args, option) and not args.model:
+            raise TreeparseError(f"--{option} {remedy}")
     with Console(quiet=args.quiet).during("reading the files"):
         (gold_file, *files), _, left_out = read_systems([args.gold, *args.systems], args, has_gold=True)
     gold = [sentence.words for sentence in gold_file.sentences]
@@ -194,9 +241,9 @@ def _scored_file(path: str, file: System, gold: list[Sentence]) -> ScoredSystem:
     pairs = [(words, sentence.words) for words, sentence in zip(gold, file.sentences, strict=True)]
     copied = [name for name in TAGS if all(getattr(a, name) == getattr(b, name) for a, b in pairs)]
     parses, oracle = [replace(words, **dict.fromkeys(copied)) for _, words in pairs], None
-    if file.lists is not None:
-        trees = [[each.sentence.words.with_tree(p.heads, p.labels) for p in each.parses] for each in file.lists]
-        oracle = oracle_scores(gold, trees, [[p.log_prob for p in each.parses] for each in file.lists])
+    if (lists := file.lists) is not None:
+        trees = [[nbest.sentence.words.with_tree(p.heads, p.labels) for p in nbest.parses] for nbest in lists]
+        oracle = oracle_scores(gold, trees, [[p.log_prob for p in nbest.parses] for nbest in lists])
     return ScoredSystem(path, parses, attachment_scores(gold, parses), tag_scores(gold, parses), oracle)
 
 
@@ -218,14 +265,15 @@ def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any
         if system.oracle is not None:
             values["oracle"] = [scores.as_dict() for scores in system.oracle]
         if system.calibration:
-            values["calibration"] = {part: each.as_dict() for part, each in system.calibration.items()}
+            values["calibration"] = {part: figures.as_dict() for part, figures in system.calibration.items()}
         systems.append(values)
     result: dict[str, Any] = {"gold": args.gold, "sentences_left_out": evaluation.left_out, "systems": systems}
     if evaluation.comparison:
         scores = {name: asdict(comparison) for name, comparison in evaluation.comparison.items()}
         result["comparison"] = {"method": "paired bootstrap, shifted", "seed": args.seed, "scores": scores}
         result["right_alone"] = {
-            each.right: [_advantage(evaluation.gold, word) for word in each.words] for each in evaluation.directions
+            direction.right: [_advantage(evaluation.gold, word) for word in direction.words]
+            for direction in evaluation.directions
         }
     return result
 
@@ -235,3 +283,118 @@ def _advantage(gold: list[ConlluSentence], word: Advantage) -> dict[str, Any]:
     sentence = gold[word.sentence]
     name, form = sentence.sent_id or str(word.sentence + 1), sentence.words.forms[word.word - 1]
     return {"sentence": name, "word": word.word, "form": form, "label": word.label, "other_label": word.other}
+
+
+def report_page(
+    heading: Sequence[str],
+    tables: Sequence[Table],
+    gold: Sequence[ConlluSentence],
+    systems: Sequence[ScoredSystem],
+    directions: Sequence[Direction] = (),
+) -> str:
+    """Return the HTML page; ``directions`` has the words that one of two systems alone has right."""
+    lines = "<br>\n".join(map(escaped, heading))
+    body = [part("scores", f"<h2>Scores</h2>\n<p>{lines}</p>\n{''.join(map(table, tables))}")]
+    body += [part(f"system-{number}", _system(gold, system)) for number, system in enumerate(systems, 1)]
+    for direction in directions:
+        if sections := [_compared(gold[index], index, systems) for index in direction.ahead[:AHEAD]]:
+            name = direction.right
+            title = f"<h2>Sentences that {name} parses better</h2>\n{legend('gold')}"
+            body += [part(f"ahead-{name}", title), sections_html(sections, prefix=f"{name.lower()}-")]
+    if worst := _worst(gold, systems):
+        body += [part("worst", f"<h2>Sentences of most errors</h2>\n{legend('gold')}"), sections_html(worst)]
+    return html_page(f"Scores on {heading[0].split(maxsplit=1)[-1]}", "".join(body))
+
+
+def _system(gold: Sequence[ConlluSentence], system: ScoredSystem) -> str:
+    """Return the tables and charts of one system."""
+    words = [sentence.words for sentence in gold]
+    parts = [f"<h2>{escaped(system.name)}</h2>\n"]
+    if system.oracle is not None:
+        parts.append(table(oracle_table(system.oracle)))
+    if system.calibration:
+        errors, *_ = calibration_tables(system.calibration)  # the bins are drawn
+        parts.append(table(errors))
+    figures = [*_reliability(system.calibration), *_curves(system.models), *_bars(words, system)]
+    parts.append(f'<div class="tp-figures">{"".join(map(figure, figures))}</div>\n')
+    confusions = _confusions(words, system.parses)
+    if len(confusions) > 1:
+        parts.append(table(confusions))
+    return "".join(parts)
+
+
+def _reliability(calibration: Mapping[str, Calibration]) -> Iterator[Figure]:
+    """Draw how often arcs and labels of a probability are right, beside the probability."""
+    for kind, scores in calibration.items():
+        points = [(100 * group.confidence, 100 * group.accuracy) for group in scores.bins]
+        ends = points[0][0], points[-1][0]
+        caption = f"{PARTS[kind]} that are right, %, by their probability, %"
+        yield Figure(draw_curves({"as found": points, "as they say": [(end, end) for end in ends]}, caption), caption)
+
+
+def _curves(models: Sequence[str]) -> Iterator[Figure]:
+    """Draw the learning curves of the run of a single model, if the run has two records or more."""
+    if len(models) != 1:
+        return
+    folder = Path(models[0]).resolve()
+    run = RunDirectory(folder.parent if folder.name == RUN_MODEL else folder)
+    history = read_csv(run.metrics) if run.metrics.is_file() else []
+    if len(history) < 2:
+        return
+    scores = {"dev UAS": [(r.epoch, 100 * r.dev_uas) for r in history if r.dev_uas is not None]}
+    scores["dev LAS"] = [(r.epoch, 100 * r.dev_las) for r in history if r.dev_las is not None]
+    losses = {"training": [(r.epoch, r.loss) for r in history]}
+    losses["dev"] = [(r.epoch, r.dev_loss) for r in history if r.dev_loss is not None]
+    for caption, curves in (("scores on the dev set, %, by epoch", scores), ("loss, nats a word, by epoch", losses)):
+        if drawn := {name: points for name, points in curves.items() if points}:
+            yield Figure(draw_curves(drawn, caption), caption)
+
+
+def _bars(gold: list[Sentence], system: ScoredSystem) -> Iterator[Figure]:
+    """Draw scores by length of sentences and of arcs, by depth, and by label."""
+    report, arcs = system.report, arc_length_scores(gold, system.parses)
+    depths = depth_scores(gold, system.parses)
+    labels = sorted(report.by_label.items(), key=lambda item: -item[1].gold)[:LABELS]
+    charts = {
+        "LAS by words of the sentence (words)": [
+            ShareBar(name, group.las, f"({group.words:,})") for name, group in report.by_length.items()
+        ],
+        "arcs of gold that are found, by length (arcs)": [
+            ShareBar(name, score.recall, f"({score.gold:,})") for name, score in arcs.items() if score.gold
+        ],
+        "arcs of the system that are right, by length (arcs)": [
+            ShareBar(name, score.precision, f"({score.system:,})") for name, score in arcs.items() if score.system
+        ],
+        "UAS by arcs from the root to the word (words)": [
+            ShareBar(name, score.right / score.words, f"({score.words:,})") for name, score in depths.items()
+        ],
+        "F1 by label (words of gold)": [ShareBar(name, score.f1, f"({score.gold:,})") for name, score in labels],
+    }
+    for caption, bars in charts.items():
+        yield Figure(draw_bars(bars, caption), caption)
+
+
+def _confusions(gold: list[Sentence], system: list[Sentence]) -> Table:
+    rows = [["label in gold", "system's label", "words", "with the right head"]]
+    for pair in label_confusions(gold, system)[:CONFUSIONS]:
+        rows.append([pair.gold, pair.system, f"{pair.words:,}", f"{percent(pair.heads / pair.words)}%"])
+    return rows
+
+
+def _worst(gold: Sequence[ConlluSentence], systems: Sequence[ScoredSystem]) -> list[Section]:
+    """Draw the sentences in which the systems together have the most wrong words."""
+    errors = Counter[int]()
+    for index, sentence in enumerate(gold):
+        errors[index] = sum(wrong_words(sentence.words, system.parses[index]) for system in systems)
+    return [_compared(gold[index], index, systems) for index, count in errors.most_common(WORST) if count]
+
+
+def _compared(gold: ConlluSentence, index: int, systems: Sequence[ScoredSystem]) -> Section:
+    """Draw the gold tree of a sentence above the trees of the systems."""
+    tree = tree_of(gold.words)
+    figures = [figure_of(tree, None, "gold")]
+    for system in systems:
+        parse = system.parses[index]
+        drawn = tree_of(gold.words.with_tree(parse.heads or (), parse.labels or ()))
+        figures.append(figure_of(drawn, tree, system.name))
+    return section_of(gold, index, figures)

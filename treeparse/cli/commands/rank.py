@@ -9,8 +9,8 @@ from treeparse.cli.models import SEVERAL
 from treeparse.corpus.request import is_folder
 from treeparse.corpus.writers import Writer
 from treeparse.data.annotations import figure, with_comments
-from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence
+from treeparse.data.files import plain_name
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import TreeparseError
 from treeparse.model.inference.tree_request import TreeRequest

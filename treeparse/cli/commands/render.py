@@ -2,23 +2,25 @@
 
 import argparse
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 
 import torch
 
 from treeparse.cli.common import add_import_argument, add_output_argument, positive
 from treeparse.cli.models import check_models, load_model
-from treeparse.cli.sections import ROW_WIDTH, Sections, choose, compared_sections, figure_of, section_of, tree_of
+from treeparse.cli.systems import ROW_WIDTH, System, figure_of, read_systems, section_of, tree_of
 from treeparse.corpus.request import check_outputs
-from treeparse.data.conllu import read_conllu
+from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.files import expand_paths
 from treeparse.data.outputs import atomic_write
-from treeparse.data.parses import Parse
-from treeparse.data.text.tokenised import read_text
+from treeparse.data.parses import NBestList, Parse
+from treeparse.data.tokenised import read_text
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
+from treeparse.pictures.layout import Tree
 from treeparse.pictures.page import Figure, Section, legend, page
 from treeparse.pictures.plots import draw_marginals
 from treeparse.pictures.svg import document, stacked
@@ -45,20 +47,36 @@ MOST = 100  # sentences of a page
 LISTED = 10  # trees of a list
 LARGE = 5_000_000  # bytes of a page, above which browsers become slow
 
+Sections = tuple[list[Section], bool]
+"""The chosen sentences with their pictures, and whether there are more sentences."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    source = "CoNLL-U with trees, or lists of kbest or sample; plain or compressed; a glob; - for stdin"
-    parser.add_argument("input", metavar="IN", help=source)
+    parser.add_argument(
+        "input",
+        metavar="IN",
+        help="CoNLL-U with trees, or lists of kbest or sample; plain or compressed; a glob; - for stdin",
+    )
     parser.add_argument("system", nargs="?", metavar="SYSTEM", help="parses or lists of the same sentences")
     add_output_argument(parser, "SVG or HTML")
     parser.add_argument("--output-format", choices=("svg", "html"), help="default: svg if OUT ends in .svg, else html")
     parser.add_argument("--sentence", action="append", metavar="ID", help="a sent_id or a number; may be repeated")
     parser.add_argument("--most", type=positive, default=MOST, metavar="N", help=f"sentences to draw (default: {MOST})")
-    first = f"draw the first K trees of each list (default: {LISTED})"
-    parser.add_argument("-k", type=positive, default=LISTED, metavar="K", help=first)
-    wrap = f"the width of a row (default: {ROW_WIDTH}); none: one row of any length"
-    parser.add_argument("--wrap", type=_width, default=ROW_WIDTH, metavar="PIXELS", help=wrap)
+    parser.add_argument(
+        "-k",
+        type=positive,
+        default=LISTED,
+        metavar="K",
+        help=f"draw the first K trees of each list (default: {LISTED})",
+    )
+    parser.add_argument(
+        "--wrap",
+        type=_width,
+        default=ROW_WIDTH,
+        metavar="PIXELS",
+        help=f"the width of a row (default: {ROW_WIDTH}); none: one row of any length",
+    )
     parser.add_argument("--model", metavar="DIR", help="draw the parses of this model, below the trees of IN if any")
     parser.add_argument("--heat-map", action="store_true", help="with --model: draw the probability of every arc, too")
     parser.add_argument("--format", choices=("conllu", "text"), default="conllu", help="the format of IN, with --model")
@@ -84,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     check_outputs([args.output], inputs=inputs, others=[args.model], overwrite_input=args.overwrite_input)
     check_models([args.model] if args.model else [], args)
     is_svg = (args.output_format or Path(args.output).suffix[1:].lower()) == "svg"
-    sections, has_more = (_modelled_sections if args.model else compared_sections)(args, 2 if is_svg else args.most)
+    sections, has_more = (_modelled_sections if args.model else _compared_sections)(args, 2 if is_svg else args.most)
     picture = _svg(sections, args) if is_svg else _html(sections, args)
     console = Console(quiet=args.quiet)
     if (size := len(picture.encode())) > LARGE:
@@ -94,6 +112,65 @@ def run(args: argparse.Namespace) -> int:
     if has_more and not is_svg:
         console.remark(f"{len(sections):,} sentences drawn, the others not: see --most, --sentence")
     return 0
+
+
+def _choose(
+    sentences: Iterable[ConlluSentence], args: argparse.Namespace, most: int
+) -> tuple[dict[int, ConlluSentence], bool]:
+    """Return the first sentences of ``--sentence``, or of all, by index, and whether there are more than ``most``."""
+    chosen: dict[int, ConlluSentence] = {}
+    missing = set(args.sentence or ())
+    for index, sentence in enumerate(sentences):
+        names = {sentence.sent_id, str(index + 1)}
+        if args.sentence is not None and names.isdisjoint(args.sentence):
+            continue
+        if len(chosen) == most:
+            return chosen, True
+        missing -= names
+        chosen[index] = sentence
+    if missing:
+        problem = f"There is no sentence {min(missing)!r} in the input"
+        raise TreeparseError(f"{problem}: --sentence takes a sent_id, or a number from 1.")
+    return chosen, False
+
+
+def _compared_sections(args: argparse.Namespace, most: int) -> Sections:
+    """Draw the trees of a file, or all trees of its lists; with a system, gold trees and the system's trees.
+
+    Raises:
+        DataError: a sentence is faulty, or its words differ from gold's.
+        TreeparseError: the files do not fit each other, or a chosen sentence does not exist.
+    """
+    systems, indices, _ = read_systems([path for path in (args.input, args.system) if path], args)
+    chosen, has_more = _choose(systems[0].sentences, args, most)
+    return [
+        section_of(sentence, indices[number], _compared(systems, number, args)) for number, sentence in chosen.items()
+    ], has_more
+
+
+def _compared(systems: Sequence[System], number: int, args: argparse.Namespace) -> list[Figure]:
+    """Draw a sentence's gold tree, if there are two systems, and the tree or the list of the last system."""
+    gold, system = systems[0].sentences[number].words, systems[-1]
+    reference = tree_of(gold) if len(systems) > 1 else None
+    figures = [] if reference is None else [figure_of(reference, None, "gold", args.wrap)]
+    if system.lists is not None:
+        return [*figures, *_listed(system.lists[number], reference, gold, args)]
+    tree = tree_of(replace(system.sentences[number].words, upos=gold.upos))
+    return [*figures, figure_of(tree, reference, "system" if reference else "", args.wrap)]
+
+
+def _listed(nbest: NBestList, reference: Tree | None, words: Sentence, args: argparse.Namespace) -> list[Figure]:
+    """Draw the first k trees of a list against the reference, or without one against the first of them."""
+    parses = nbest.parses[: args.k]
+    sums = accumulate(math.exp(parse.log_prob) for parse in parses)
+    figures = []
+    for rank, (parse, mass) in enumerate(zip(parses, sums, strict=True), 1):
+        tree = tree_of(words.with_tree(parse.heads, parse.labels))
+        probability = f"tree {rank}: probability {math.exp(parse.log_prob):.4g}"
+        several = f", with those before {mass:.4g}" if rank > 1 and mass <= 1 else ""
+        figures.append(figure_of(tree, reference, probability + several, args.wrap))
+        reference = reference or tree
+    return figures
 
 
 def _modelled_sections(args: argparse.Namespace, most: int) -> Sections:
@@ -106,13 +183,13 @@ def _modelled_sections(args: argparse.Namespace, most: int) -> Sections:
     parser = load_model(args.model, args)
     read = read_text if args.format == "text" else read_conllu
     sentences = chain.from_iterable(map(read, expand_paths([args.input])))
-    chosen, has_more = choose(sentences, lambda sentence: sentence.sent_id, args.sentence, most)
-    words = [sentence.words for sentence in chosen]
+    chosen, has_more = _choose(sentences, args, most)
+    words = [sentence.words for sentence in chosen.values()]
     with parsing_bar(words, hidden=args.quiet) as progress:
         parses = parser.parse(words, progress=progress)
     return [
         section_of(sentence, index, _modelled(parser, sentence.words, parse, args))
-        for index, (sentence, parse) in enumerate(zip(chosen, parses, strict=True))
+        for index, (sentence, parse) in enumerate(zip(chosen.values(), parses, strict=True))
     ], has_more
 
 

@@ -16,7 +16,7 @@ from treeparse.cli.corpora import add_output_format_argument
 from treeparse.corpus.request import check_outputs, is_folder
 from treeparse.corpus.writers import WriterOptions, make_writer
 from treeparse.data.files import expand_paths
-from treeparse.data.nbest.list_files import format_of, read_nbest
+from treeparse.data.nbest import format_of, read_nbest
 from treeparse.data.outputs import check_folder
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError

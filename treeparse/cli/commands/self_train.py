@@ -51,8 +51,8 @@ def _self_train(args: argparse.Namespace) -> None:
 
 def _table(rounds: list[Round], best: Round) -> list[str]:
     rows = [["round", "dev UAS", "dev LAS", "silver sentences", "of", ""]]
-    for each in rounds:
-        scores = ["-" if score is None else percent(score) for score in (each.dev_uas, each.dev_las)]
-        remark = "best" if each is best else ""
-        rows.append([str(each.number), *scores, f"{each.silver:,}", f"{each.text:,}", remark])
+    for turn in rounds:
+        scores = ["-" if score is None else percent(score) for score in (turn.dev_uas, turn.dev_las)]
+        remark = "best" if turn is best else ""
+        rows.append([str(turn.number), *scores, f"{turn.silver:,}", f"{turn.text:,}", remark])
     return aligned(rows)

@@ -35,13 +35,15 @@ has probability 0.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    models = "the folder of a model, or of its run; several score as one"
-    parser.add_argument("models", nargs="+", metavar="MODEL", help=models)
+    parser.add_argument(
+        "models", nargs="+", metavar="MODEL", help="the folder of a model, or of its run; several score as one"
+    )
     parser.add_argument("gold", nargs="+", metavar="GOLD", help="CoNLL-U with trees, also compressed; globs; stdin: -")
     add_output_argument(parser, "the TSV")
     probability = real("a probability from 0 to 1", lambda value: 0 <= value <= 1)
-    below = "list words less probable than P (default: 0.5)"
-    parser.add_argument("--below", type=probability, default=0.5, metavar="P", help=below)
+    parser.add_argument(
+        "--below", type=probability, default=0.5, metavar="P", help="list words less probable than P (default: 0.5)"
+    )
     parser.add_argument("--top", type=positive, metavar="N", help="write only the first N words")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     add_batch_words_argument(parser)

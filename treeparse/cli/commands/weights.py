@@ -71,9 +71,9 @@ def _lines(parser: Parser, sentence: Sentence, words: Sequence[int], args: argpa
 
 
 def _total(weights: Sequence["FeatureWeight"]) -> float:
-    return sum(each.weight for each in weights)
+    return sum(feature.weight for feature in weights)
 
 
 def _strongest(weights: Sequence["FeatureWeight"], count: int) -> Iterator[str]:
-    strongest = sorted(weights, key=lambda each: -abs(each.weight))
-    return (f"    {each.weight:+7.3f}  {each.feature}" for each in strongest[:count] if each.weight)
+    strongest = sorted(weights, key=lambda feature: -abs(feature.weight))[:count]
+    return (f"    {weight:+7.3f}  {feature}" for feature, weight in strongest if weight)

@@ -1,1 +1,1 @@
-"""The batches of an epoch, and what loads them."""
+"""The batches of an epoch, the unlabelled text in them, and what loads them."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch.utils.data import Sampler
 
 from treeparse.data.batches.steps import Item
-from treeparse.data.text.unlabelled import UnlabelledSentence, UnlabelledText
+from treeparse.data.batches.unlabelled import UnlabelledSentence, UnlabelledText
 from treeparse.errors import TreeparseError
 from treeparse.names import Mixing
 from treeparse.sentence import Sentence
@@ -26,11 +26,6 @@ class BucketBatchSampler(Sampler[list[int]]):
     The sizes of an epoch's batches are the same in every epoch. A ``step`` above 1 leaves few different sizes, because
     fused kernels are compiled for each shape.
     """
-
-    max_words: int
-    max_squared: int | None
-    shuffle: bool
-    seed: int
 
     def __init__(
         self,
@@ -181,12 +176,6 @@ class EpochSampler(Sampler[list[Item]]):
         mix: what an epoch consists of.
         length: returns what an unlabelled sentence counts for.
     """
-
-    lengths: Sequence[int]
-    seed: int
-    mix: TrainingMix
-    max_words: int
-    max_squared: int | None
 
     def __init__(
         self,

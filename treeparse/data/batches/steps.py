@@ -1,14 +1,21 @@
-"""What each device computes of every step of training, planned before any batch is made."""
+"""What each device computes of every step of training, planned before any batch is made, and loaders of the batches.
+
+Without Lightning, so that worker processes that are spawned need not import it.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch.utils.data import Sampler, SequentialSampler
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler, SequentialSampler
 
 from treeparse.batch import Batch
-from treeparse.data.text.unlabelled import UnlabelledSentence
+from treeparse.data.batches.unlabelled import UnlabelledSentence
+from treeparse.data.prefetch import map_ahead
+from treeparse.sentence import Sentence
 
 Item = int | UnlabelledSentence
 """A sentence of a batch: its index in the list that workers have, or, if unlabelled, the sentence itself."""
@@ -119,3 +126,71 @@ def batch_seed(seed: int, epoch: int, step: int, number: int, *, of_dev: bool = 
 def steps_of(batches: int, batches_per_step: int) -> int:
     """Return the number of steps that take so many batches."""
     return -(-batches // batches_per_step)
+
+
+Collate = Callable[[Sequence[Sentence], Sequence[int]], Batch]
+
+
+class StepDataset(Dataset[ShareOfStep]):
+    """Makes the batches of a plan from sentences, in worker processes if there are any.
+
+    In a batch, the index of an unlabelled sentence is its index in the text plus the number of labelled sentences.
+    """
+
+    def __init__(self, sentences: Sequence[Sentence], collate: Collate) -> None:
+        self.sentences, self.collate = sentences, collate
+
+    def __getitem__(self, share: PlannedShare) -> ShareOfStep:
+        return ShareOfStep(self.batch(share.items), share.seed, share.weights, share.counts)
+
+    def batch(self, items: Sequence[Item]) -> Batch:
+        """Make the batch of some sentences."""
+        sentences = [self.sentences[item] if isinstance(item, int) else item.words for item in items]
+        indices = [item if isinstance(item, int) else len(self.sentences) + item.index for item in items]
+        return self.collate(sentences, indices)
+
+
+@dataclass(frozen=True)
+class PlainLoader:
+    """A loader without worker processes, whose thread makes ``ahead`` batches in advance; with 0 there is no thread."""
+
+    dataset: StepDataset
+    plan: Sampler[Any]
+    ahead: int = 0
+
+    def __iter__(self) -> Iterator[ShareOfStep]:
+        return map_ahead(self.dataset.__getitem__, self.plan, self.ahead)
+
+    def __len__(self) -> int:
+        return len(self.plan)  # pyright: ignore[reportArgumentType]
+
+
+Loader = DataLoader[ShareOfStep] | PlainLoader
+"""An iterable of an epoch's batches, as far as one device computes them."""
+
+
+def batch_loader(
+    dataset: StepDataset,
+    sampler: Sampler[Any],
+    *,
+    workers: int = 0,
+    start_method: str | None = None,
+    ahead: int = 0,
+) -> Loader:
+    """Return a loader of the batches that the sampler plans; it draws nothing from torch's default generator.
+
+    Without workers, a thread makes ``ahead`` batches in advance. The batches are the same either way.
+    """
+    if not workers:
+        return PlainLoader(dataset, sampler, ahead)
+    return DataLoader(
+        dataset,
+        # As `sampler` with batch_size=None, not as `batch_sampler`: each of its items asks the dataset for one batch.
+        batch_size=None,
+        sampler=sampler,
+        num_workers=workers,
+        persistent_workers=True,
+        multiprocessing_context=start_method,
+        # Every iterator draws a seed for its workers, which must not come from the generator that dropout reads.
+        generator=torch.Generator(),
+    )

@@ -6,9 +6,17 @@ import torch
 from pytorch_lightning import LightningDataModule
 
 from treeparse.batch import Batch
-from treeparse.data.batches.loading import Collate, Loader, StepDataset, batch_loader
 from treeparse.data.batches.mixing import BucketBatchSampler, EpochSampler
-from treeparse.data.batches.steps import Item, ShareOfStep, StepSampler, WordsOf
+from treeparse.data.batches.steps import (
+    Collate,
+    Item,
+    Loader,
+    ShareOfStep,
+    StepDataset,
+    StepSampler,
+    WordsOf,
+    batch_loader,
+)
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence
 
@@ -82,10 +90,10 @@ class TreebankModule(LightningDataModule):
         self, sampler: EpochSampler | BucketBatchSampler, words_of: WordsOf | None = None, accumulate: int = 1
     ) -> StepSampler:
         """Return the share of this device in the sampler's batches."""
-        if self.trainer is None:
-            return StepSampler(sampler, words_of, accumulate=accumulate, seed=self.seed)
-        devices = {"devices": self.trainer.world_size, "device": self.trainer.global_rank}
-        return StepSampler(sampler, words_of, accumulate=accumulate, **devices, seed=self.seed)
+        devices = {}
+        if self.trainer is not None:
+            devices = {"devices": self.trainer.world_size, "device": self.trainer.global_rank}
+        return StepSampler(sampler, words_of, accumulate=accumulate, seed=self.seed, **devices)
 
     def _words_of(self, item: Item) -> Mapping[str, int]:
         """Count the words of a sentence that each term of the loss uses; cache the counts of labelled sentences."""

@@ -41,28 +41,22 @@ def known_tags(sentence: Sentence, column: str) -> Sequence[str | None]:
 
 
 def tag_vocabularies(
-    sentences: Sequence[Sentence], columns: Iterable[str], earlier: Mapping[str, Vocabulary] | None = None
+    sentences: Sequence[Sentence], columns: Iterable[str], earlier: Mapping[str, Vocabulary] = NO_TAGS
 ) -> dict[str, Vocabulary]:
     """Return vocabularies of training sentences' tags by column; they extend earlier vocabularies.
 
     Raises a ``TreeparseError`` if there is nothing to learn: every tag of a column is ``_``.
     """
-    return {column: _vocabulary(sentences, column, (earlier or {}).get(column)) for column in columns}
-
-
-def _vocabulary(sentences: Sequence[Sentence], column: str, earlier: Vocabulary | None) -> Vocabulary:
-    tags = [tag for sentence in sentences for tag in known_tags(sentence, column) if tag is not None]
-    if earlier is None and set(tags) <= {EMPTY}:
-        raise TreeparseError(
-            f"There is no {COLUMNS[column].title} to learn: in every word of the training sentences it is _. Leave out "
-            f"model.tags.{column}, or name files that are tagged."
-        )
-    return (earlier or Vocabulary((), ())).extended(tags)
-
-
-def tag_ids(sentence: Sentence, column: str, vocabulary: Vocabulary) -> list[int]:
-    """Return the ids of a sentence's tags, -1 for unknown tags and tags that training did not have."""
-    return vocabulary.indices([tag or "" for tag in known_tags(sentence, column)], missing=-1)
+    vocabularies = {}
+    for column in columns:
+        tags = [tag for sentence in sentences for tag in known_tags(sentence, column) if tag is not None]
+        if column not in earlier and set(tags) <= {EMPTY}:
+            raise TreeparseError(
+                f"There is no {COLUMNS[column].title} to learn: in every word of the training sentences it is _. Leave "
+                f"out model.tags.{column}, or name files that are tagged."
+            )
+        vocabularies[column] = earlier.get(column, Vocabulary((), ())).extended(tags)
+    return vocabularies
 
 
 def check_unread(tags: Iterable[str], features: Features) -> None:
@@ -151,10 +145,11 @@ class Indexer:
         return replace(batch, **self._trees(sentences))
 
     def _tags(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        """Return the ids ``(B, n+1)`` of each predicted column in which some tag is known."""
+        """Return the ids ``(B, n+1)`` of each predicted column in which some tag is known, -1 for other tags."""
         columns = {}
         for column, vocabulary in self.tags.items():
-            rows = [[-1, *tag_ids(sentence, column, vocabulary)] for sentence in sentences]
+            tags = [[tag or "" for tag in known_tags(sentence, column)] for sentence in sentences]
+            rows = [[-1, *vocabulary.indices(sentence_tags, missing=-1)] for sentence_tags in tags]
             if any(tag >= 0 for row in rows for tag in row):
                 columns[column] = padded(rows, -1)
         return columns

@@ -5,7 +5,7 @@ import json
 import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -22,14 +22,6 @@ from treeparse.sentence import Sentence
 WORD_LAYERS = "word_layers"  # the feature that holds cached vectors
 ENDING = ".safetensors"
 DIGEST = 16  # bytes
-
-
-class _Rows(NamedTuple):
-    """Where a sentence's vectors are."""
-
-    part: int
-    start: int
-    end: int
 
 
 class LayerCache:
@@ -49,10 +41,6 @@ class LayerCache:
         TreeparseError: a part is damaged, or has vectors of another shape or dtype.
     """
 
-    folder: Path
-    layers: int
-    size: int
-
     def __init__(self, folder: Path, layers: int, size: int, dtype: CacheDtype = "float16") -> None:
         self.folder, self.layers, self.size = folder, layers, size
         self.dtype: torch.dtype = getattr(torch, dtype)
@@ -60,15 +48,14 @@ class LayerCache:
         self._map()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_parts", "_rows")}
+        return {name: value for name, value in vars(self).items() if name != "_rows"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._map()
 
     def _map(self) -> None:
-        self._parts: list[Tensor] = []
-        self._rows: dict[bytes, _Rows] = {}
+        self._rows: dict[bytes, tuple[Tensor, int, int]] = {}  # the part of a sentence, and where its vectors are
         for path in sorted(self.folder.glob(f"*{ENDING}")):
             self._add_part(path)
 
@@ -82,8 +69,7 @@ class LayerCache:
             raise _damaged(path)
         starts = [0, *ends.tolist()]
         for digest, start, end in zip(digests.numpy(), starts, starts[1:], strict=False):
-            self._rows.setdefault(digest.tobytes(), _Rows(len(self._parts), start, end))
-        self._parts.append(vectors)
+            self._rows.setdefault(digest.tobytes(), (vectors, start, end))
 
     def word_bytes(self) -> int:
         """Return the number of bytes of the vectors of a word."""
@@ -96,8 +82,10 @@ class LayerCache:
 
     def find(self, sentence: Sentence) -> Tensor | None:
         """Return the vectors (n, layers, size) of a sentence's words, None if missing; do not write to them."""
-        rows = self._rows.get(_digest(sentence))
-        return None if rows is None else self._parts[rows.part][rows.start : rows.end]
+        if (rows := self._rows.get(_digest(sentence))) is None:
+            return None
+        vectors, start, end = rows
+        return vectors[start:end]
 
     def add(self, sentences: Sequence[Sentence], vectors: Sequence[Tensor]) -> None:
         """Store the vectors (n, layers, size) of each sentence in a new part.
@@ -105,7 +93,7 @@ class LayerCache:
         Raises:
             TreeparseError: a vector is too large for the dtype.
         """
-        table = torch.cat([each.to(self.dtype) for each in vectors])
+        table = torch.cat([rows.to(self.dtype) for rows in vectors])
         if not table.isfinite().all():
             raise TreeparseError(
                 f"Some vectors are too large to be stored as {str(self.dtype).removeprefix('torch.')}: set "
@@ -124,9 +112,6 @@ class CachedSubwords(Features):
     Such a batch has the feature ``word_layers`` (layers, B, n+1, size), 0 at the root and at padding, instead of
     subwords; features of characters and tags stay. A sentence's length does not depend on the cache.
     """
-
-    features: SubwordFeatures | SpelledSubwords
-    cache: LayerCache
 
     def __init__(self, features: SubwordFeatures | SpelledSubwords, cache: LayerCache) -> None:
         self.features, self.cache = features, cache

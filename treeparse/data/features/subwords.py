@@ -66,16 +66,11 @@ class SubwordFeatures(Features):
         overlap: the largest number of subwords that two windows share.
     """
 
-    tokenizer: dict[str, Any]
-    special: SpecialSubwords
-    limit: int
-    window: int
-    overlap: int
-
     def __init__(
         self, tokenizer: Mapping[str, Any], special: SpecialSubwords, *, limit: int, window: int = 0, overlap: int = 0
     ) -> None:
-        self.tokenizer, self.special = _for_words(tokenizer), special
+        self.tokenizer, self.special = {**tokenizer, "truncation": None, "padding": None}, special
+        self.tokenizer["pre_tokenizer"] = _with_space(tokenizer["pre_tokenizer"])
         self.limit, self.window, self.overlap = limit, window, overlap
         if window > limit:
             raise TreeparseError(f"encoder.window must be at most {limit}, the model's limit, got {window}.")
@@ -214,9 +209,6 @@ class SubwordFeatures(Features):
 class SpelledSubwords(Features):
     """The features of ``SubwordFeatures``, and all of ``LexicalFeatures`` except words."""
 
-    subwords: SubwordFeatures
-    lexical: LexicalFeatures
-
     def __init__(self, subwords: SubwordFeatures, lexical: LexicalFeatures) -> None:
         self.subwords, self.lexical = subwords, lexical
 
@@ -268,13 +260,8 @@ def _distance(ends: Sequence[int], word: int, span: tuple[int, int], words: int)
     return 1.0 + min(left, right)
 
 
-def _for_words(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tokenizer for single words; one that reads spaces treats each word as one after a space."""
-    steps = {"truncation": None, "padding": None, "pre_tokenizer": _with_space(tokenizer["pre_tokenizer"])}
-    return dict(tokenizer) | steps
-
-
 def _with_space(step: Any) -> Any:
+    """Return a step of a tokenizer for single words; a step that reads spaces treats each word as one after a space."""
     if not isinstance(step, Mapping):
         return step
     if step.get("type") == "Sequence":

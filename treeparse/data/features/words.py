@@ -154,7 +154,8 @@ class LexicalFeatures(Features):
             "characters": self._spell(distinct),
         }
         if self.vectors is not None:
-            features["vectors"] = nodes(of_forms(_lookup(self.vectors, form) for form in distinct), self.vectors)
+            spelled = (form if form in self.vectors else form.lower() for form in distinct)
+            features["vectors"] = nodes(of_forms(self.vectors.indices(spelled)), self.vectors)
         for name, table in self.tags.items():
             tags = chain.from_iterable(map(column_named(name).read, sentences))
             features[name] = nodes(numbers(table.indices(tags), len(forms)), table)
@@ -203,7 +204,3 @@ def vector_vocabulary(words: Sequence[str]) -> Vocabulary:
 def _shortened(form: str) -> str:
     """Return the form, or the two ends of a very long one, because one URL would pad all forms of its batch."""
     return form if len(form) <= 2 * SPELLED_END else form[:SPELLED_END] + form[-SPELLED_END:]
-
-
-def _lookup(vectors: Vocabulary, form: str) -> int:
-    return vectors.index(form if form in vectors else form.lower())

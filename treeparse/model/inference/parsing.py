@@ -19,7 +19,7 @@ from treeparse.batch import moved
 from treeparse.data.features.padding import padded_heads
 from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
-from treeparse.data.text.rawtext import CHECKED, RawTextCheck
+from treeparse.data.raw_text import CHECKED, RawTextCheck
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.model.inference.lists import (
     TreeLists,

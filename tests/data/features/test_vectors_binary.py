@@ -9,7 +9,7 @@ import pytest
 import torch
 from helpers.vector_files import word2vec
 
-from treeparse.data.vectors.vector_files import WordVectors, read_vectors
+from treeparse.data.features.vector_files import WordVectors, read_vectors
 from treeparse.errors import DataError
 
 ROWS = {"the": (0.5, -1.0, 2.25, 1e-3), "Straße": (1.0, 0.0, -3.25, 7.0), ",": (4.0, 5.0, 6.0, 8.0)}

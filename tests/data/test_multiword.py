@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from treeparse.data.conllu import read_conllu
-from treeparse.data.text.rawtext import RawTextCheck, multiword_tokens
+from treeparse.data.raw_text import RawTextCheck, multiword_tokens
 
 KNOWN = {"du": "de le", "au": "\u00e0 le"}
 

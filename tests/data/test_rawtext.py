@@ -10,9 +10,9 @@ import pytest
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import LexicalFeatures
-from treeparse.data.text.rawtext import RawTextCheck, attached_mark
+from treeparse.data.raw_text import RawTextCheck, attached_mark
 
-DEMO = Path(__file__).parents[3] / "data"
+DEMO = Path(__file__).parents[2] / "data"
 TREEBANKS = ["UD_English-EWT/en_ewt", "UD_Latin-Perseus/la_perseus", "UD_Turkish-IMST/tr_imst"]
 WORDS = Vocabulary.build([*".,?!", "they", "saw", "mr."] * 5)
 

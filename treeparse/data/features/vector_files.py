@@ -30,7 +30,7 @@ _MAX_WORD = 10_000  # bytes
 
 
 def text_entries(
-    stream: BinaryIO, source: str, limit: int | None = None, only: Container[str] | None = None
+    stream: BinaryIO, source: str, limit: int | None, only: Container[str] | None
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the words of the first ``limit`` lines, or those of them in ``only``, with their vectors (size,) float32.
 
@@ -127,7 +127,7 @@ def is_binary(head: bytes) -> bool:
 
 
 def binary_entries(
-    stream: BinaryIO, source: str, limit: int | None = None, only: Container[str] | None = None
+    stream: BinaryIO, source: str, limit: int | None, only: Container[str] | None
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the first ``limit`` words, or those of them in ``only``, with their vectors (size,) float32.
 

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence, read_conllu
-from treeparse.data.files import expand_paths
-from treeparse.data.text.tokenised import read_text
+from treeparse.data.files import expand_paths, plain_name
+from treeparse.data.tokenised import read_text
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence
 
@@ -43,10 +42,6 @@ class UnlabelledText:
     Raises:
         TreeparseError: a pattern matches no file, or a file cannot be read more than once.
     """
-
-    on_invalid: "Callable[[DataError], None] | None"
-    words: int
-    max_words: int
 
     def __init__(
         self,

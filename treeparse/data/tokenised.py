@@ -15,16 +15,9 @@ _MARK = BYTE_ORDER_MARK.encode()
 _CONLLU = re.compile(rb"#\s?(sent_id|text|newdoc|newpar|global\.columns)\b|(1|1-[0-9]+|0\.1)(\t[^\t\r\n]+){9}\r?\n")
 
 
-def read_text(
-    path: str | Path,
-    *,
-    first: int = 1,
-    span: range | None = None,
-    on_invalid: Callable[[DataError], None] | None = None,
-) -> Iterator[ConlluSentence]:
-    """Read tokenised text, one sentence a line, words separated by spaces or tabs; ``sent_id`` counts from ``first``.
+def read_text(path: str | Path, *, on_invalid: Callable[[DataError], None] | None = None) -> Iterator[ConlluSentence]:
+    """Read tokenised text, one sentence a line, words separated by spaces or tabs; ``sent_id`` counts from 1.
 
-    With ``span``, only the lines that start at these bytes of the file (counted from 0, decompressed) are read.
     ``on_invalid`` is as for `read_conllu`.
 
     Raises:
@@ -33,9 +26,9 @@ def read_text(
     """
     report = on_invalid or _raise
     try:
-        for raw in raw_text(path, span=span):
+        for raw in raw_text(path):
             try:
-                sentence = parse_text(raw, first)
+                sentence = parse_text(raw)
             except DataError as error:
                 report(error)
             else:
@@ -47,7 +40,7 @@ def read_text(
 
 
 def raw_text(path: str | Path, *, span: range | None = None) -> Iterator[RawSentence]:
-    """Yield the lines of a text that have words, as bytes; see `read_text`.
+    """Yield the lines of a text that have words, as bytes; with ``span``, those that start at these bytes of the file.
 
     Raises:
         DataError: the file is compressed, its first lines are CoNLL-U, or it holds no sentence.

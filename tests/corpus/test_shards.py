@@ -3,14 +3,15 @@
 import gzip
 import itertools
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from helpers.parsed_files import conllu, written
 
-from treeparse.data.conllu import read_conllu
-from treeparse.data.shards import Shard, file_size
-from treeparse.data.text.tokenised import read_text
+from treeparse.corpus.readers import READERS, TextReader
+from treeparse.corpus.request import Shard
+from treeparse.data.conllu import ConlluSentence
 from treeparse.errors import DataError
 
 SIZES = [
@@ -56,13 +57,14 @@ TEXTS = {
 def test_spans_share_out_the_sentences(tmp_path: Path, form: str, packed: bool) -> None:
     data = TEXTS[form].encode()
     path = Path(written(tmp_path / f"in{'.gz' * packed}", gzip.compress(data) if packed else data))
-    assert file_size(path) == len(data)
+    reader = READERS[form]()
+    assert reader.length(path) == len(data)
 
     def found(span: range | None) -> list[tuple[tuple[str, ...], int, int, str | None]]:
-        if form == "text":
-            sentences = read_text(path, first=10, span=span)
-        else:
-            sentences = read_conllu(path, span=span, on_invalid=lambda fault: None)
+        sentences: list[ConlluSentence] = []
+        for item in reader.items(path, span):
+            with suppress(DataError):
+                sentences += reader.sentences(item, None)
         return [(s.words.forms, s.line, s.ordinal, s.sent_id) for s in sentences]
 
     whole = found(None)
@@ -78,4 +80,4 @@ def test_spans_share_out_the_sentences(tmp_path: Path, form: str, packed: bool) 
 def test_what_cannot_be_read_twice_has_no_shards() -> None:
     for path in ("-", "/dev/null"):
         with pytest.raises(DataError, match=r"shards need a file that .*: write this input to a file"):
-            file_size(Path(path))
+            TextReader().length(Path(path))

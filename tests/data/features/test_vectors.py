@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from treeparse.data.vectors.vector_files import WordVectors, read_vectors
+from treeparse.data.features.vector_files import WordVectors, read_vectors
 from treeparse.errors import DataError, TreeparseError
 
 ROWS = {"the": (0.5, -1.0, 2e-3), "Straße": (1.0, 0.0, -3.25), ",": (4.0, 5.0, 6.0)}

@@ -17,7 +17,7 @@ from udtools import Validator
 
 from treeparse.data.annotations import has_probabilities
 from treeparse.data.conllu import ConlluSentence, read_conllu
-from treeparse.data.nbest.list_files import read_nbest, write_nbest
+from treeparse.data.nbest import read_nbest, write_nbest
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import DataError, TreeparseError
 
@@ -412,7 +412,7 @@ def test_multi_root_trees_are_trees(lists: list[NBestList], tmp_path: Path) -> N
 
 
 def test_a_line_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treeparse.data.nbest.jsonl_lists._MAX_LINE", 2**20)
+    monkeypatch.setattr("treeparse.data.nbest", 2**20)
     (tmp_path / "zeros.jsonl").write_bytes(b"\n" + bytes(2**20 + 1))
     with pytest.raises(DataError, match=r"zeros\.jsonl:2: a line must be at most 1 MiB long"):
         list(read_nbest(tmp_path / "zeros.jsonl"))

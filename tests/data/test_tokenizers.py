@@ -10,8 +10,8 @@ import pytest
 from helpers.parsed_files import incidents, written
 
 from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
-from treeparse.data.text.tokenised import read_text
-from treeparse.data.text.tokenizers import Token, Tokenizer, tokenised, tokenizer_named
+from treeparse.data.raw_text import Token, Tokenizer, tokenised, tokenizer_named
+from treeparse.data.tokenised import read_text
 from treeparse.errors import DataError, TreeparseError
 
 

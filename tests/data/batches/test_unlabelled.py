@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from treeparse.data.batches import unlabelled
+from treeparse.data.batches.unlabelled import UnlabelledText
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.text import unlabelled
-from treeparse.data.text.tokenised import read_text
-from treeparse.data.text.unlabelled import UnlabelledText
+from treeparse.data.tokenised import read_text
 from treeparse.errors import DataError, TreeparseError
 
 LENGTHS = [3, 1, 4, 1, 5, 9, 2, 6]  # words of the sentences of `text`, 31 in all

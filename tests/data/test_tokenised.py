@@ -1,6 +1,6 @@
 import pytest
 
-from treeparse.data.text.tokenised import read_text
+from treeparse.data.tokenised import read_text
 from treeparse.errors import DataError
 
 

@@ -1,1 +1,0 @@
-"""Text: checks of encodings, tokenised text, tokenizers of raw text, and unlabelled corpora."""

@@ -1,1 +1,0 @@
-"""Pretrained word vectors, read from the files of the tools that make them."""
