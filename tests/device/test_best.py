@@ -14,7 +14,7 @@ from helpers.ranking import KINDS, random_graph
 
 from treeparse.device import best_trees
 from treeparse.device.launcher import Launcher
-from treeparse.kernels.best import arborescence, eisner, gabow_tarjan
+from treeparse.kernels.best import arborescence, eisner
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 CROSSING = pytest.mark.parametrize("crossing", [True, False], ids=["all-trees", "projective"])
@@ -26,12 +26,7 @@ def assert_as_kernels(items: Sequence[Array], crossing: bool, single_root: bool,
     find = best_trees.best_trees if crossing else best_trees.best_projective_trees
     arguments = on_device(scores, launcher), on_device(lengths, launcher)
     found = find(*arguments, single_root=single_root, launcher=launcher)
-    if not crossing:
-        expected = eisner.best_trees(scores, lengths, single_root=single_root)
-    elif single_root:
-        expected = gabow_tarjan.best_trees(scores, lengths)
-    else:
-        expected = arborescence.best_trees(scores, lengths, single_root=False)
+    expected = (arborescence if crossing else eisner).best_trees(scores, lengths, single_root=single_root)
     np.testing.assert_array_equal(found.cpu().numpy(), expected)
 
 
