@@ -8,8 +8,7 @@ import torch
 
 from treeparse.errors import TreeparseError
 from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
-from treeparse.linear.attributes import AttributeHashes
-from treeparse.linear.templates import BETWEEN, ROLES, Template
+from treeparse.linear import BETWEEN, ROLES, AttributeHashes, Template
 from treeparse.model.parser import Parser
 from treeparse.model.scorers.linear import LinearScorer, byte_table, nodes_of
 from treeparse.sentence import Sentence
