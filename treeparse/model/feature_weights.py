@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from treeparse.errors import TreeparseError
+from treeparse.feature_templates import BETWEEN, ROLES, AttributeHashes, Template
 from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
-from treeparse.linear import BETWEEN, ROLES, AttributeHashes, Template
 from treeparse.model.parser import Parser
 from treeparse.model.scorers.linear import LinearScorer, byte_table, nodes_of
 from treeparse.sentence import Sentence
