@@ -223,7 +223,7 @@ def shown_name(decoder: str) -> str:
 def contests(options: argparse.Namespace) -> list[Contest]:
     """All contests, with the peers that are there."""
     optional = [peers.ufal(True), peers.ufal(False), peers.networkx()]
-    best = [peers.best_trees(), peers.reweighted_trees(True), peers.reweighted_trees(False)]
+    best = [peers.best_trees(), peers.reweighted_trees(), peers.best_trees(single_root=False)]
     best += [decoder for decoder in optional if decoder is not None]
     lists = [peers.k_best_trees(NonprojectiveKBest)]
     projective, projective_lists = [peers.projective_trees()], [peers.k_best_trees(ProjectiveKBest)]

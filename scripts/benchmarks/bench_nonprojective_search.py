@@ -17,9 +17,9 @@ import torch
 from scripts.support.reports.markdown import Opening, report
 
 from treeparse.data import load_treebank
-from treeparse.kernels.best import siblings as projective
 from treeparse.kernels.best.climbing import climb, new_climbing_memory, score_of_heads
 from treeparse.kernels.best.nonprojective_siblings import best_trees_with_bounds
+from treeparse.kernels.best.second_order_trees import best_trees
 from treeparse.model import Parser
 from treeparse.sentence import Sentence
 
@@ -55,7 +55,7 @@ def search(arcs: torch.Tensor, siblings: torch.Tensor) -> Searched:
     lengths, memory = np.array([n]), new_climbing_memory(n + 1)
     _, _, _, at_root, _ = best_trees_with_bounds(scores, parts, lengths, single_root=True, limit=1)
     _, best, _, certified, branches = best_trees_with_bounds(scores, parts, lengths, single_root=True, limit=LIMIT)
-    start = projective.best_trees(scores, parts, lengths, single_root=True)[0]
+    start = best_trees(scores, parts, lengths, single_root=True)[0]
     climbed, rounding = start.copy(), 1e-9 * (1 + abs(best[0]))
     reached = climb(scores[0], parts[0], n, True, climbed, *memory)
     seconds, climbing = [], []

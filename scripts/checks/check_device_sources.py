@@ -22,7 +22,7 @@ sys.path.append(str(Path(__file__).parents[2] / "tests"))  # where the emulator 
 from helpers.hostile_scores import prefer_each_other
 from scripts.support.device.sanitizer import Sanitizer
 
-from treeparse.device import best_trees, compiler, nonprojective, projective, samples
+from treeparse.device import compiler, nonprojective, projective
 from treeparse.device.launcher import Launcher
 from treeparse.errors import TreeparseError
 
@@ -55,14 +55,14 @@ def run_all(launcher: Launcher) -> None:
             sums.hessian_vector_product(arcs, lengths, vectors, **options)
             sums.log_marginals(arcs, lengths, **options)
         nonprojective.reach(arcs.unsqueeze(0), lengths.unsqueeze(0) > 3, launcher=launcher)
-        best_trees.are_trees(heads, lengths, **options)
+        nonprojective.are_trees(heads, lengths, **options)
         for scores in (arcs, arcs.round()):  # which tie
-            best_trees.best_trees(scores, lengths, **options)
-            best_trees.best_projective_trees(scores, lengths, **options)
-        best_trees.are_trees(heads, lengths, crossing=False, **options)
+            nonprojective.best_trees(scores, lengths, **options)
+            projective.best_trees(scores, lengths, **options)
+        nonprojective.are_trees(heads, lengths, crossing=False, **options)
         for method in (None, "expansion", "walks"):
-            samples.sample_trees(arcs, lengths, lengths, 10, method=method, **options)
-        samples.sample_projective_trees(arcs, lengths, lengths, 10, **options)
+            nonprojective.sample_trees(arcs, lengths, lengths, 10, method=method, **options)
+        projective.sample_trees(arcs, lengths, lengths, 10, **options)
 
 
 def find_races(programs: Path) -> None:

@@ -26,7 +26,7 @@ from scripts.support.training.treebanks import EWT, LATIN, LATIN_FILES, Parts, T
 
 from treeparse import NonProjectiveCRF, NonProjectiveSiblingCRF, Parser, ProjectiveCRF, SecondOrderCRF, SiblingCRF
 from treeparse.data import load_treebank
-from treeparse.linear.templates import ARCS
+from treeparse.feature_templates import ARCS
 from treeparse.sentence import Sentence, nonprojective_words
 from treeparse.training.run_directory import RunDirectory, best_record
 from treeparse.trees.approximate import climb

@@ -12,9 +12,9 @@ from helpers.launched import on_device, padded
 from helpers.oracles import Array
 from helpers.ranking import KINDS, random_graph
 
-from treeparse.device import best_trees
+from treeparse.device import nonprojective, projective
 from treeparse.device.launcher import Launcher
-from treeparse.kernels.best import arborescence, eisner, gabow_tarjan
+from treeparse.kernels.best import arborescence, eisner
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 CROSSING = pytest.mark.parametrize("crossing", [True, False], ids=["all-trees", "projective"])
@@ -23,15 +23,10 @@ CROSSING = pytest.mark.parametrize("crossing", [True, False], ids=["all-trees", 
 def assert_as_kernels(items: Sequence[Array], crossing: bool, single_root: bool, launcher: Launcher) -> None:
     """The same heads for every item, in one batch."""
     scores, lengths = padded(items)
-    find = best_trees.best_trees if crossing else best_trees.best_projective_trees
+    device, kernels = (nonprojective, arborescence) if crossing else (projective, eisner)
     arguments = on_device(scores, launcher), on_device(lengths, launcher)
-    found = find(*arguments, single_root=single_root, launcher=launcher)
-    if not crossing:
-        expected = eisner.best_trees(scores, lengths, single_root=single_root)
-    elif single_root:
-        expected = gabow_tarjan.best_trees(scores, lengths)
-    else:
-        expected = arborescence.best_trees(scores, lengths, single_root=False)
+    found = device.best_trees(*arguments, single_root=single_root, launcher=launcher)
+    expected = kernels.best_trees(scores, lengths, single_root=single_root)
     np.testing.assert_array_equal(found.cpu().numpy(), expected)
 
 
@@ -94,25 +89,27 @@ def test_checks_are_those_of_the_kernels(single_root: bool, launcher: Launcher) 
             heads[item, stream.integers(0, 12)] = stream.integers(-2, 14)
     arguments = on_device(heads, launcher), on_device(lengths, launcher)
     options: Any = {"single_root": single_root, "launcher": launcher}
-    found = best_trees.are_trees(*arguments, **options).cpu().numpy()
+    found = nonprojective.are_trees(*arguments, **options).cpu().numpy()
     np.testing.assert_array_equal(found, arborescence.are_trees(heads, lengths, single_root=single_root))
-    projective = best_trees.are_trees(*arguments, crossing=False, **options).cpu().numpy()
-    np.testing.assert_array_equal(projective, eisner.are_projective_trees(heads, lengths, single_root=single_root))
-    assert 0.1 < projective.mean() < found.mean() < 0.8
+    without_crossing = nonprojective.are_trees(*arguments, crossing=False, **options).cpu().numpy()
+    np.testing.assert_array_equal(
+        without_crossing, eisner.are_projective_trees(heads, lengths, single_root=single_root)
+    )
+    assert 0.1 < without_crossing.mean() < found.mean() < 0.8
 
 
 def test_tensors_may_lie_in_any_way_in_memory(launcher: Launcher) -> None:
     scores = on_device(np.random.default_rng(6).normal(size=(5, 3, 5)), launcher).transpose(0, 1)
     lengths = on_device(np.array([4, 0, 2, 0, 3, 0]), launcher)[::2]
-    heads = best_trees.best_trees(scores, lengths, single_root=True, launcher=launcher)
-    expected = best_trees.best_trees(scores.contiguous(), lengths.contiguous(), single_root=True, launcher=launcher)
+    heads = nonprojective.best_trees(scores, lengths, single_root=True, launcher=launcher)
+    expected = nonprojective.best_trees(scores.contiguous(), lengths.contiguous(), single_root=True, launcher=launcher)
     assert torch.equal(heads, expected)
     columns = heads.T.contiguous().T.to(torch.int32)
-    assert best_trees.are_trees(columns, lengths, single_root=True, launcher=launcher).all()
+    assert nonprojective.are_trees(columns, lengths, single_root=True, launcher=launcher).all()
 
 
 def test_an_empty_batch(launcher: Launcher) -> None:
     scores, lengths = on_device(np.empty((0, 3, 3)), launcher), on_device(np.empty(0, np.int64), launcher)
-    heads = best_trees.best_trees(scores, lengths, single_root=True, launcher=launcher)
+    heads = nonprojective.best_trees(scores, lengths, single_root=True, launcher=launcher)
     assert heads.shape == (0, 3)
-    assert best_trees.are_trees(heads, lengths, single_root=True, launcher=launcher).shape == (0,)
+    assert nonprojective.are_trees(heads, lengths, single_root=True, launcher=launcher).shape == (0,)

@@ -16,7 +16,7 @@ from helpers.oracles import Array
 from helpers.ranking import KINDS, random_graph
 
 from treeparse import TreeparseError
-from treeparse.device import nonprojective, samples
+from treeparse.device import nonprojective
 from treeparse.device.launcher import Launcher
 from treeparse.kernels.samples import nonprojective_samples as sampling
 from treeparse.kernels.samples import projective_samples
@@ -29,7 +29,7 @@ METHODS = pytest.mark.parametrize("method", [None, "expansion", "walks"])
 
 
 def assert_as_kernels(
-    items: Sequence[Array], count: int, single_root: bool, method: samples.Method | None, launcher: Launcher
+    items: Sequence[Array], count: int, single_root: bool, method: nonprojective.Method | None, launcher: Launcher
 ) -> np.ndarray:
     """The same trees in one batch; the kernels' steps ``(B, count)``."""
     scores, lengths = padded(items)
@@ -38,14 +38,16 @@ def assert_as_kernels(
     number = {None: sampling.AUTO, "expansion": sampling.EXPANSION, "walks": walks}[method]
     expected, steps = sampling.sample_trees(scores, lengths, seeds, count, single_root=single_root, method=number)
     arguments = on_device(scores, launcher), on_device(lengths, launcher), on_device(seeds.view(np.int64), launcher)
-    found = samples.sample_trees(*arguments, count, single_root=single_root, launcher=launcher, method=method)
+    found = nonprojective.sample_trees(*arguments, count, single_root=single_root, launcher=launcher, method=method)
     np.testing.assert_array_equal(found.cpu().numpy(), expected)
     return steps
 
 
 @METHODS
 @ROOTS
-def test_trees_are_those_of_the_kernels(single_root: bool, method: samples.Method | None, launcher: Launcher) -> None:
+def test_trees_are_those_of_the_kernels(
+    single_root: bool, method: nonprojective.Method | None, launcher: Launcher
+) -> None:
     """Flat and sharp scores, some without a tree; samples more than a block has threads."""
     stream = np.random.default_rng(1)
     items = [random_graph(stream, 1 + trial % 11, kind, 0.2 * (trial % 4)) for kind in KINDS for trial in range(24)]
@@ -54,7 +56,7 @@ def test_trees_are_those_of_the_kernels(single_root: bool, method: samples.Metho
 
 @METHODS
 @ROOTS
-def test_hostile_scores(single_root: bool, method: samples.Method | None, launcher: Launcher) -> None:
+def test_hostile_scores(single_root: bool, method: nonprojective.Method | None, launcher: Launcher) -> None:
     """Many of these take logarithms."""
     stream = np.random.default_rng(2)
     items = [hostile_scores(stream, int(stream.integers(2, 8))) for _ in range(150)]
@@ -70,7 +72,7 @@ def test_every_pattern_of_forbidden_arcs_over_three_words(single_root: bool, lau
 @METHODS
 @ROOTS
 def test_walks_that_are_too_long_are_given_up(
-    single_root: bool, method: samples.Method | None, launcher: Launcher
+    single_root: bool, method: nonprojective.Method | None, launcher: Launcher
 ) -> None:
     """Among the samples of one item there are walks that end and such that do not."""
     stream = np.random.default_rng(3)
@@ -150,5 +152,5 @@ def test_no_samples_and_no_items(launcher: Launcher) -> None:
     scores, lengths = on_device(np.zeros((2, 3, 3)), launcher), on_device(np.array([2, 2]), launcher)
     for items, count in ((2, 0), (0, 3)):
         arguments = scores[:items], lengths[:items], lengths[:items], count
-        found = samples.sample_trees(*arguments, single_root=True, launcher=launcher)
+        found = nonprojective.sample_trees(*arguments, single_root=True, launcher=launcher)
         assert (found.shape, found.dtype) == ((items, count, 3), torch.int64)

@@ -13,7 +13,7 @@ import pytest
 from helpers.oracles import all_trees, tree_scores
 from numpy.typing import NDArray
 
-from treeparse.kernels.best import arborescence, gabow_tarjan
+from treeparse.kernels.best.arborescence import best_trees
 from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
 from treeparse.kernels.ties import tree_key
 
@@ -115,12 +115,8 @@ COSTS = np.array([[0, 17, 36, 21], [0, 0, 56, 42], [0, 86, 0, 9], [0, 23, 72, 0]
 
 
 def best_tree(scores: Array, single_root: bool) -> list[int]:
-    """The best head list of one item, by both ways if they have a say in it."""
-    lengths = np.array([len(scores) - 1])
-    heads = arborescence.best_trees(scores[None], lengths, single_root=single_root)
-    if single_root:
-        np.testing.assert_array_equal(heads, gabow_tarjan.best_trees(scores[None], lengths))
-    return heads[0, 1:].tolist()
+    """The best head list of one item."""
+    return best_trees(scores[None], np.array([len(scores) - 1]), single_root=single_root)[0, 1:].tolist()
 
 
 def ranking(scores: Array, single_root: bool) -> Ranking:

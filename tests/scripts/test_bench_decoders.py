@@ -14,7 +14,7 @@ from scripts.support.peers import decoders as decoder_peers
 def test_installed_decoders_find_the_same_trees(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_decoders, "MAX_ROUNDS", 1)
     optional = [decoder_peers.networkx(), decoder_peers.ufal(True), decoder_peers.ufal(False)]
-    decoders = [decoder_peers.best_trees(), *map(decoder_peers.reweighted_trees, (True, False))]
+    decoders = [*map(decoder_peers.best_trees, (True, False)), decoder_peers.reweighted_trees()]
     decoders += [decoder for decoder in optional if decoder is not None]
     scores = KINDS[kind](np.random.default_rng(1), 6, 32)
     entries = bench_decoders.time_decoders(decoders, scores, 1)

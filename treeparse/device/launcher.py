@@ -8,6 +8,8 @@ from torch import Tensor
 
 LANES = 32  # of a warp
 LANES_A_NODE = 4  # at most, which work on spans of one width at once: sources/spans.cuh
+MOST_DRAWERS = 256  # threads a block that draw
+NODE_LINES = 3  # of ``Lines`` in sources/drawn.cuh
 
 
 class Shape(NamedTuple):
@@ -66,6 +68,61 @@ def blocks_for(
         return Shape(tasks, warps, 8 * doubles), None
     blocks = min(tasks, launcher.most_blocks)
     return Shape(blocks, warps, 0), torch.empty(blocks, doubles, dtype=torch.float64, device=device)
+
+
+def launch(
+    kernel: str,
+    scores: Tensor,
+    lengths: Tensor,
+    *arguments: Tensor | int | None,
+    single_root: bool,
+    launcher: Launcher,
+    warps: int,
+    doubles: int,
+    tasks: int = 1,
+) -> None:
+    """Run a kernel on a batch, if it has items: a block for each of the tasks of an item, of ``doubles`` doubles."""
+    items, size, _ = scores.shape
+    if items:
+        shape, work = blocks_for(items * tasks, warps, doubles, launcher, scores.device)
+        constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
+        launcher.launch(kernel, shape, *constants, work, doubles, *arguments)
+
+
+def draw(
+    kernel: str,
+    scores: Tensor,
+    lengths: Tensor,
+    seeds: Tensor,
+    count: int,
+    *options: int,
+    single_root: bool,
+    launcher: Launcher,
+    warps: int,
+    doubles: int,
+    more: int = 0,
+) -> Tensor:
+    """Return the heads ``(B, count, n+1)`` of trees that a kernel draws, a thread a tree.
+
+    A block has ``doubles`` doubles for sums and, for draws, lines of nodes for every thread and ``more`` doubles. Sums
+    come first onto the chip.
+    """
+    items, size, _ = scores.shape
+    heads = torch.empty(items, count, size, dtype=torch.int64, device=scores.device)
+    if not heads.numel():
+        return heads
+    warps = min(max(warps, min(-(-count // LANES), MOST_DRAWERS // LANES)), launcher.most_warps)
+    drawers = min(LANES * warps, count)
+    more += -(-NODE_LINES * (size + 1) * drawers // 4)
+    tasks, on_chip, more_work = items * -(-count // drawers), doubles + more, None
+    if 8 * on_chip > launcher.most_shared_bytes:
+        tasks, on_chip = min(tasks, launcher.most_blocks), doubles
+        more_work = torch.empty(tasks, more, dtype=torch.float64, device=scores.device)
+    shape, work = blocks_for(tasks, warps, on_chip, launcher, scores.device)
+    constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
+    memory = work, doubles, more_work, more
+    launcher.launch(kernel, shape, *constants, *memory, seeds.contiguous(), *options, heads)
+    return heads
 
 
 def chart_doubles(charts: int, size: int) -> int:

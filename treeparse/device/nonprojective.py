@@ -1,19 +1,26 @@
-"""Sums over non-projective trees on a CUDA device: ``treeparse.kernels.sums``, a block a sentence.
+"""Non-projective trees on a CUDA device, as by ``treeparse.kernels``: sums and best trees, a block a sentence; samples.
 
 Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)`` on the launcher's device and return
-tensors there, without a device sync and without autograd. An item's results do not depend on its batch.
+tensors there, without a device sync and without autograd. An item's results do not depend on its batch. Best trees are
+those of the CPU's kernels, ties included. Samples have the CPU kernels' random streams, so the same seeds give the same
+trees, unless a draw falls within rounding of the border between two.
 """
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from treeparse.device.launcher import Launcher, blocks_for
+from treeparse.device.launcher import Launcher, blocks_for, draw, launch
 
 # The layout of ``Work`` in sources/item.cuh: a matrix, lines of the matrix' numbers, lines of doubles.
 NUMBER_LINES, DOUBLE_LINES = 13, 3
 ROWS_A_WARP = 8  # at most, which each warp of a block then updates in a step
+CHECKED_AT_ONCE = 4  # head lists a block
+FIRST_WALK = 3  # as in sources/nonprojective_samples.cu
+
+Method = Literal["expansion", "walks"]
 
 
 def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
@@ -79,6 +86,59 @@ def reach(weights: Tensor, rooted: Tensor, *, launcher: Launcher) -> Tensor:
     return result
 
 
+def best_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
+    """Return heads of the best trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0, at padding and without a tree."""
+    size = scores.shape[-1]
+    heads = torch.empty(scores.shape[:2], dtype=torch.int64, device=scores.device)
+    # The layout of ``Graph`` in sources/nonprojective_best.cu, where lines are of twice as many nodes.
+    doubles = 13 * size + size**2 + (size**2 + 3) // 4
+    options = {"single_root": single_root, "launcher": launcher, "warps": 1, "doubles": doubles}
+    launch("nonprojective_best_trees", scores, lengths, heads, **options)
+    return heads
+
+
+def are_trees(
+    heads: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher, crossing: bool = True
+) -> Tensor:
+    """Return ``(B,)`` bool: which head lists ``(B, n+1)`` are trees of ``lengths`` words, -1 at node 0 and padding.
+
+    Unless ``crossing``, arcs must not cross, with node 0 left of all words.
+    """
+    items, size = heads.shape
+    result = torch.empty(items, dtype=torch.bool, device=heads.device)
+    if items:
+        warps = min(CHECKED_AT_ONCE, launcher.most_warps)
+        shape, work = blocks_for(-(-items // warps), warps, warps * size, launcher, heads.device)
+        constants = heads.to(torch.int64).contiguous(), lengths.contiguous(), items, size, single_root
+        launcher.launch("are_trees", shape, *constants, work, size, crossing, result)
+    return result
+
+
+def sample_trees(
+    scores: Tensor,
+    lengths: Tensor,
+    seeds: Tensor,
+    count: int,
+    *,
+    single_root: bool,
+    launcher: Launcher,
+    method: Method | None = None,
+) -> Tensor:
+    """Draw heads ``(B, count, n+1)`` of trees with replacement, -1 where there is none.
+
+    Seeds ``(B,)`` are the bits of the CPU's uint64 as int64: the s-th tree of an item depends on its scores, its seed,
+    the method and s alone. Without a method, the choice for an item is that of the CPU's kernels.
+    """
+    with_bins = method == "walks" or (method is None and (count > FIRST_WALK or not single_root))
+    size = scores.shape[-1]
+    n, stride = size - 1, size | 1
+    doubles = (n + NUMBER_LINES + DOUBLE_LINES) * stride
+    bins = size * stride + -(-n * stride // 2) if with_bins else 0
+    numbers = (None, "expansion", "walks").index(method), count, with_bins
+    options = {"single_root": single_root, "launcher": launcher, "warps": max(size // 8, 2), "more": bins}
+    return draw("nonprojective_samples", scores, lengths, seeds, count, *numbers, doubles=doubles, **options)
+
+
 def _launch(
     kernel: str,
     scores: Tensor,
@@ -90,19 +150,12 @@ def _launch(
     tasks: int = 1,
     own: int = 0,
 ) -> None:
-    """Run a kernel by one block for each of the tasks of an item, or fewer blocks that take turns.
-
-    Each warp has ``own`` doubles besides its block's.
-    """
-    items, size, _ = scores.shape
-    if not items:
-        return
-    n = size - 1
+    """Run a kernel of sums; each warp has ``own`` doubles besides its block's."""
+    n = scores.shape[-1] - 1
     warps = _warps(n, launcher)
-    area = _doubles(n, is_dual) + warps * own
-    shape, work = blocks_for(items * tasks, warps, area, launcher, scores.device)
-    constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
-    launcher.launch(kernel, shape, *constants, work, area, *arguments)
+    options = {"single_root": single_root, "launcher": launcher, "tasks": tasks}
+    doubles = _doubles(n, is_dual) + warps * own
+    launch(kernel, scores, lengths, *arguments, warps=warps, doubles=doubles, **options)
 
 
 def _warps(n: int, launcher: Launcher) -> int:

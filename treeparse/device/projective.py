@@ -1,16 +1,13 @@
-"""Sums over projective trees on a CUDA device: ``treeparse.kernels.sums.inside_outside``, a block a sentence.
-
-Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)`` on the launcher's device and return
-tensors there, without a device sync and without autograd. An item's results do not depend on its batch.
-"""
+"""Projective trees on a CUDA device: what ``nonprojective`` does, for trees without crossing arcs."""
 
 import torch
 from torch import Tensor
 
-from treeparse.device.launcher import Launcher, blocks_for, chart_doubles, chart_warps
+from treeparse.device.launcher import Launcher, chart_doubles, chart_warps, draw, launch
 
 LINES = 4  # as in sources/inside_outside.cuh
 INSIDE_CHARTS, CHARTS = 4, 8  # of spans' weights, and with their derivatives
+BEST_CHARTS = 8  # of sources/projective_best.cu, of scores and of keys
 LOG_PARTITION, MARGINALS, LOG_MARGINALS = range(3)  # what is wanted
 
 
@@ -54,6 +51,26 @@ def hessian_vector_product(
     return product
 
 
+def best_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
+    """Return heads of the best trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0, at padding and without a tree."""
+    size = scores.shape[-1]
+    heads = torch.empty(scores.shape[:2], dtype=torch.int64, device=scores.device)
+    doubles = chart_doubles(BEST_CHARTS, size) + 2 * size  # a span and a head a node: four ints
+    options = {"single_root": single_root, "launcher": launcher, "warps": chart_warps(size, launcher)}
+    launch("projective_best_trees", scores, lengths, heads, doubles=doubles, **options)
+    return heads
+
+
+def sample_trees(
+    scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, *, single_root: bool, launcher: Launcher
+) -> Tensor:
+    """Draw heads ``(B, count, n+1)`` of trees with replacement, as ``nonprojective.sample_trees``; by one method."""
+    size = scores.shape[-1]
+    doubles = LINES * size + chart_doubles(INSIDE_CHARTS, size)
+    options = {"single_root": single_root, "launcher": launcher, "warps": chart_warps(size, launcher)}
+    return draw("projective_samples", scores, lengths, seeds, count, count, doubles=doubles, **options)
+
+
 def _launch(
     kernel: str,
     scores: Tensor,
@@ -64,14 +81,10 @@ def _launch(
     charts: int = CHARTS,
     is_dual: bool = False,
 ) -> None:
-    items, size, _ = scores.shape
-    if not items:
-        return
-    area = LINES * size + chart_doubles(charts, size) * (2 if is_dual else 1)
-    area += area % 2
-    shape, work = blocks_for(items, chart_warps(size, launcher), area, launcher, scores.device)
-    constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
-    launcher.launch(kernel, shape, *constants, work, area, *arguments)
+    size = scores.shape[-1]
+    doubles = LINES * size + chart_doubles(charts, size) * (2 if is_dual else 1)
+    options = {"single_root": single_root, "launcher": launcher, "warps": chart_warps(size, launcher)}
+    launch(kernel, scores, lengths, *arguments, doubles=doubles + doubles % 2, **options)
 
 
 def _like(scores: Tensor) -> Tensor:

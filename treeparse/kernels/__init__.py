@@ -8,7 +8,7 @@ imports ``best`` too, and ``samples`` imports ``sums``.
 
 To add kernels for another family of trees, as those of siblings and grandparents were added:
 
-1. Put each algorithm into one file of the package that its result belongs to: ``best/siblings.py``. Add a package only
+1. Put each algorithm into one file of the package that its result belongs to: ``best/eisner.py``. Add a package only
    for a new kind of result. Projective trees have lists, samples, ties and sums in logs by ``spans`` alone.
 2. Write a public function of arrays, ``(scores, lengths, *, single_root, threads=1)``, whose docstring begins with the
    shapes. It makes the results, and passes a kernel to ``threads.run_batch``. The kernel, compiled by ``compile.jit``,

@@ -23,10 +23,12 @@ A span is one number. Cells lie by ``[kind, h, m, context]``, each row of contex
 of siblings are packed into one array, arc by arc.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+from treeparse.kernels.array_types import AnyFloatArray, FloatArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.tree_weights import padded
 
@@ -51,6 +53,13 @@ class SentenceShape(NamedTuple):
     words: int
     order: int
     single_root: bool
+
+
+def three_parts(parts: Iterable[AnyFloatArray]) -> tuple[FloatArray, ...]:
+    """Return the scores of arcs, siblings and grandparents as float64; those of an order above are empty."""
+    arcs, *others = (part.astype(np.float64, copy=False) for part in parts)
+    nothing = np.empty((len(arcs), 0, 0, 0))
+    return (arcs, *others, nothing, nothing)[:GRANDPARENTS]
 
 
 @exact_kernel

@@ -7,9 +7,8 @@ import numpy as np
 import torch
 
 from treeparse.errors import TreeparseError
+from treeparse.feature_templates import BETWEEN, ROLES, AttributeHashes, Template
 from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
-from treeparse.linear.attributes import AttributeHashes
-from treeparse.linear.templates import BETWEEN, ROLES, Template
 from treeparse.model.linear_scorer import LinearScorer, byte_table, nodes_of
 from treeparse.model.parser import Parser
 from treeparse.sentence import Sentence

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
+from treeparse import feature_templates
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vector_files import WordVectors
 from treeparse.data.features.words import Features
 from treeparse.errors import TreeparseError
-from treeparse.linear import templates
-from treeparse.linear.attributes import AttributeHashes
 from treeparse.model.biaffine_scorer import BiaffineScorer
 from treeparse.model.linear_scorer import LinearScorer
 from treeparse.model.scorer import Scorer
@@ -106,10 +105,10 @@ class LinearConfig(ScorerConfig):
         label_bits: the weights of each label are 2 to this power.
     """
 
-    arcs: tuple[str, ...] = templates.ARCS
-    siblings: tuple[str, ...] = templates.SIBLINGS
-    grandparents: tuple[str, ...] = templates.GRANDPARENTS
-    labels: tuple[str, ...] = templates.LABELS
+    arcs: tuple[str, ...] = feature_templates.ARCS
+    siblings: tuple[str, ...] = feature_templates.SIBLINGS
+    grandparents: tuple[str, ...] = feature_templates.GRANDPARENTS
+    labels: tuple[str, ...] = feature_templates.LABELS
     attributes: str | None = None
     bits: int = 22
     label_bits: int = 16
@@ -119,20 +118,20 @@ class LinearConfig(ScorerConfig):
         for kind in ROLES:
             self.read(kind)
 
-    def read(self, kind: str) -> tuple[templates.Template, ...]:
+    def read(self, kind: str) -> tuple[feature_templates.Template, ...]:
         """Return the feature templates of a kind of part or of labels; raise for a template that cannot be read."""
         try:
-            return templates.read_templates(getattr(self, kind), ROLES[kind])
+            return feature_templates.read_templates(getattr(self, kind), ROLES[kind])
         except TreeparseError as error:
             raise TreeparseError(f"scorer.{kind}: {error}") from error
 
-    def templates_of(self, config: "ParserConfig") -> dict[str, tuple[templates.Template, ...]]:
+    def templates_of(self, config: "ParserConfig") -> dict[str, tuple[feature_templates.Template, ...]]:
         """Return the feature templates of the kinds of part that the trees have, and of labels."""
         return {kind: self.read(kind) for kind in ("arcs", *config.part_names, "labels")}
 
     def reader(self, config: "ParserConfig") -> "LinearReader":
         read = (template for kind in self.templates_of(config).values() for template in kind)
-        return LinearReader(templates.attributes_of(read), self.attributes)
+        return LinearReader(feature_templates.attributes_of(read), self.attributes)
 
     def module(self, config: "ParserConfig", indexer: Indexer) -> LinearScorer:
         return LinearScorer(
@@ -166,7 +165,7 @@ class LinearReader(ReaderConfig):
         """Start from training sentences, with weights of 0."""
         if vectors is not None:
             raise TreeparseError("Linear models read no pretrained vectors: leave out data.vectors.")
-        return self, AttributeHashes(self.attributes, self.function), lambda module: None
+        return self, feature_templates.AttributeHashes(self.attributes, self.function), lambda module: None
 
     def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
         return features
@@ -174,7 +173,7 @@ class LinearReader(ReaderConfig):
     def restored(self, data: dict[str, Any]) -> Features:
         if tuple(data["attributes"]) != self.attributes:
             raise TreeparseError("The attributes of the vocabulary are not those that the feature templates read.")
-        return AttributeHashes(self.attributes, self.function)
+        return feature_templates.AttributeHashes(self.attributes, self.function)
 
 
 @dataclass(frozen=True)

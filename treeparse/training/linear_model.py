@@ -16,7 +16,7 @@ from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
 from treeparse.kernels.array_types import IntArray
 from treeparse.kernels.linear.features import Templates
-from treeparse.kernels.linear.tables import WeightTable
+from treeparse.kernels.linear.scores import WeightTable
 from treeparse.kernels.linear.updates import (
     LOG_LINEAR,
     MIRA,

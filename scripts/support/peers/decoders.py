@@ -22,7 +22,7 @@ from scripts.support.peers.clones import (
     roots_on_diagonal,
 )
 
-from treeparse.kernels.best import arborescence, eisner, gabow_tarjan
+from treeparse.kernels.best import arborescence, eisner
 from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
 from treeparse.kernels.lists.projective_lists import ProjectiveKBest
 
@@ -56,24 +56,30 @@ def lengths_of(scores: Array) -> NDArray[np.int64]:
     return np.full(len(scores), scores.shape[-1] - 1)
 
 
-def best_trees() -> Decoder:
-    """The kernel for one root, by Gabow and Tarjan's way, one call a batch."""
-
-    def prepare(scores: Array, k: int) -> Decode:
-        lengths = lengths_of(scores)
-        return lambda: gabow_tarjan.best_trees(scores, lengths)
-
-    return Decoder("treeparse", prepare)
-
-
-def reweighted_trees(single_root: bool) -> Decoder:
-    """The kernel for any roots, one call a batch, which also has a second way to one root."""
+def best_trees(single_root: bool = True) -> Decoder:
+    """The kernel, one call a batch."""
 
     def prepare(scores: Array, k: int) -> Decode:
         lengths = lengths_of(scores)
         return lambda: arborescence.best_trees(scores, lengths, single_root=single_root)
 
-    return Decoder("treeparse, reweighting" if single_root else "treeparse, any roots", prepare, single_root)
+    return Decoder("treeparse" if single_root else "treeparse, any roots", prepare, single_root)
+
+
+def reweighted_trees() -> Decoder:
+    """The first tree of the lists, which has one root by reweighting, one call a batch."""
+
+    def prepare(scores: Array, k: int) -> Decode:
+        lengths = lengths_of(scores)
+
+        def decode() -> NDArray[np.int64]:
+            lists = NonprojectiveKBest(scores, lengths, single_root=True)
+            lists.extend(1)
+            return lists.heads[:, 0]
+
+        return decode
+
+    return Decoder("treeparse, reweighting", prepare)
 
 
 def projective_trees() -> Decoder:

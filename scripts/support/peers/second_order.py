@@ -9,7 +9,7 @@ import torch
 from scripts.support.peers.clones import import_supar
 from torch import Tensor
 
-from treeparse.kernels.best.siblings import best_trees
+from treeparse.kernels.best.second_order_trees import best_trees
 from treeparse.kernels.sums import inside_outside as sums
 from treeparse.trees import ProjectiveCRF, SecondOrderCRF, SiblingCRF, TreeCRF
 

@@ -1,18 +1,20 @@
-"""Best trees against enumeration, the naive search over roots, and networkx."""
+"""Best trees against enumeration, the naive search root by root, contraction by reweighting, and networkx."""
 
 import networkx
 import numpy as np
 import pytest
 from helpers.batches import assert_same_alone, mixed_batch
-from helpers.oracles import all_trees, tree_scores
-from helpers.ranking import KINDS, random_graph, ranked_trees
+from helpers.oracles import Array, all_trees, tree_scores
+from helpers.ranking import KINDS, Trees, random_graph, ranked_trees
 
 from treeparse.kernels.best.arborescence import are_trees, best_trees
+from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+ALL_KINDS = pytest.mark.parametrize("kind", KINDS)
 
 
-def best_tree(scores: np.ndarray, single_root: bool) -> np.ndarray:
+def best_tree(scores: Array, single_root: bool) -> Trees:
     """The best head list (n,) of one item, whose ignored entries hold NaN."""
     item = scores.copy()
     item[:, 0] = np.nan
@@ -22,101 +24,89 @@ def best_tree(scores: np.ndarray, single_root: bool) -> np.ndarray:
     return heads[1:]
 
 
-def assert_best(scores: np.ndarray, single_root: bool) -> None:
-    n = len(scores) - 1
-    expected = tree_scores(scores, all_trees(n, single_root)).max()
-    heads = best_tree(scores, single_root)
-    if expected == -np.inf:
-        assert (heads == -1).all()
-        return
-    assert (all_trees(n, single_root) == heads).all(1).any()
-    assert tree_scores(scores, heads[None])[0] == pytest.approx(expected, rel=1e-12, abs=1e-12)
+def best_of(scores: Array, trees: Trees) -> Trees:
+    """The best of some head lists (trees, n) by (score, summed keys); all -1 if none is allowed."""
+    ranked, _ = ranked_trees(scores, trees)
+    return ranked[0] if len(ranked) else np.full(trees.shape[1], -1)
 
 
 @ROOTS
-@pytest.mark.nojit
-def test_best_tree_of_small_graphs(single_root: bool) -> None:
-    stream = np.random.default_rng(1)
-    for trial in range(150):
-        n = int(stream.integers(1, 5))
-        kind = (stream.normal(size=(n + 1, n + 1)), stream.integers(0, 3, size=(n + 1, n + 1)).astype(float))
-        scores = kind[trial % 2]
-        if trial % 3:
-            scores[stream.random(scores.shape) < 0.2 * (trial % 3)] = -np.inf
-        assert_best(scores, single_root)
-
-
-@ROOTS
-@pytest.mark.parametrize("kind", ["random", "tied", "large"])
+@ALL_KINDS
 @pytest.mark.parametrize("forbidden", [0.0, 0.3, 0.6])
-def test_best_tree_equals_enumeration(single_root: bool, kind: str, forbidden: float) -> None:
-    stream = np.random.default_rng(2)
-    for n in (2, 3, 4, 4, 5, 5, 6) * 30:
-        scores = (
-            stream.integers(0, 4, size=(n + 1, n + 1)).astype(float)
-            if kind == "tied"
-            else stream.normal(size=(n + 1, n + 1)) * (1e4 if kind == "large" else 1.0)
-        )
-        scores[stream.random(scores.shape) < forbidden] = -np.inf
-        assert_best(scores, single_root)
-
-
-def root_by_root(scores: np.ndarray) -> float:
-    """The best single-root score as the best over all choices of the root's word, each without a constraint."""
-    best = -np.inf
-    for word in range(1, len(scores)):
-        allowed = scores.copy()
-        allowed[0] = -np.inf
-        allowed[0, word] = scores[0, word]
-        heads = best_tree(allowed, single_root=False)
-        if heads[0] >= 0:
-            best = max(best, tree_scores(scores, heads[None])[0])
-    return best
-
-
-@pytest.mark.parametrize("n", [10, 30, 60, 100])
-def test_single_root_equals_the_best_root_by_root(n: int) -> None:
-    stream = np.random.default_rng(n)
-    for forbidden in (0.0, 0.5, 0.9):
-        scores = stream.normal(size=(n + 1, n + 1)) * 3
-        scores[0] += 5 * stream.random()  # several roots would be better
-        scores[stream.random(scores.shape) < forbidden] = -np.inf
-        expected = root_by_root(scores)
-        heads = best_tree(scores, single_root=True)
-        if expected == -np.inf:
-            assert (heads == -1).all()
-        else:
-            assert are_trees(np.array([[-1, *heads]]), np.array([n]), single_root=True)[0]
-            assert tree_scores(scores, heads[None])[0] == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("n", [8, 20, 60])
-def test_networkx_agrees(n: int) -> None:
-    scores = np.random.default_rng(n).normal(size=(n + 1, n + 1))
-    graph = networkx.DiGraph()
-    graph.add_weighted_edges_from((i, j, scores[i, j]) for i in range(n + 1) for j in range(1, n + 1) if i != j)
-    arborescence = networkx.maximum_spanning_arborescence(graph)
-    expected = sum(scores[arc] for arc in arborescence.edges)
-    assert tree_scores(scores, best_tree(scores, single_root=False)[None])[0] == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_worked_example() -> None:
-    """John saw Mary (McDonald and Nivre 2007, lecture 4): greedy heads form a cycle of John and saw."""
-    scores = np.array([[0, 9, 10, 9], [0, 0, 20, 3], [0, 30, 0, 30], [0, 11, 0, 0]], dtype=float)
-    assert best_tree(scores, single_root=True).tolist() == [2, 0, 2]
+def test_the_very_tree_of_enumeration(single_root: bool, kind: str, forbidden: float) -> None:
+    stream = np.random.default_rng(1)
+    for n in (1, 2, 3, 3, 4, 4, 5, 5, 6) * 25:
+        scores = random_graph(stream, n, kind, forbidden)
+        np.testing.assert_array_equal(best_tree(scores, single_root), best_of(scores, all_trees(n, single_root)))
 
 
 @ROOTS
+@ALL_KINDS
 @pytest.mark.nojit
-@pytest.mark.parametrize("kind", KINDS)
-def test_among_equal_scores_keys_decide(single_root: bool, kind: str) -> None:
-    stream = np.random.default_rng(9)
-    for trial in range(40):
+def test_small_graphs(single_root: bool, kind: str) -> None:
+    stream = np.random.default_rng(2)
+    for trial in range(60):
         n = 1 + trial % 4
         scores = random_graph(stream, n, kind, 0.2 * (trial % 3))
-        trees, _ = ranked_trees(scores, all_trees(n, single_root))
-        expected = trees[0].tolist() if len(trees) else [-1] * n
-        assert best_tree(scores, single_root).tolist() == expected
+        np.testing.assert_array_equal(best_tree(scores, single_root), best_of(scores, all_trees(n, single_root)))
+
+
+def root_by_root(scores: Array) -> Trees:
+    """The best single-root tree as the best over all choices of the root's word, each without a constraint."""
+    n = len(scores) - 1
+    allowed = np.repeat(scores[None], n, 0)
+    allowed[:, 0] = -np.inf
+    for word in range(1, n + 1):
+        allowed[word - 1, 0, word] = scores[0, word]
+    heads = best_trees(allowed, np.full(n, n), single_root=False)[:, 1:]
+    heads = heads[heads[:, 0] >= 0]
+    return best_of(scores, heads) if len(heads) else np.full(n, -1)
+
+
+@ALL_KINDS
+@pytest.mark.parametrize("n", [10, 30, 60, 100])
+def test_all_ways_find_one_tree(n: int, kind: str) -> None:
+    stream = np.random.default_rng(n)
+    for forbidden in (0.0, 0.0, 0.5, 0.9, 1.0 - 2.5 / n):
+        scores, lengths = random_graph(stream, n, kind, forbidden), np.array([n])
+        np.testing.assert_array_equal(best_tree(scores, True), root_by_root(scores))
+        for single_root in (True, False):
+            heads = best_trees(scores[None], lengths, single_root=single_root)
+            contracted = NonprojectiveKBest(scores[None], lengths, single_root=single_root)
+            contracted.extend(1)
+            np.testing.assert_array_equal(heads, contracted.heads[:, 0])
+            assert heads[0, 1] < 0 or are_trees(heads, lengths, single_root=single_root)[0]
+
+
+@ROOTS
+@pytest.mark.parametrize(("n", "forbidden"), [(10, 0.0), (30, 0.0), (60, 0.8), (100, 0.93)])
+@pytest.mark.parametrize("kind", ["random", "tied", "rootward"])
+def test_networkx_agrees(n: int, forbidden: float, kind: str, single_root: bool) -> None:
+    """Its arborescence; for a single root with root arcs so low that it takes as few as it can."""
+    scores = random_graph(np.random.default_rng(n), n, kind, forbidden)
+    found = networkx.DiGraph()
+    found.add_nodes_from(range(n + 1))
+    for (i, j), score in np.ndenumerate(scores):
+        if np.isfinite(score):
+            found.add_edge(i, j, weight=score - 1e4 * (single_root and i == 0))
+    arborescence = networkx.maximum_spanning_arborescence(found)
+    assert not single_root or arborescence.out_degree(0) == 1
+    expected = sum(scores[arc] for arc in arborescence.edges)
+    assert tree_scores(scores, best_tree(scores, single_root)[None])[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_graphs_without_a_tree() -> None:
+    """Every word has arcs, and yet: two parts that only the root reaches; a part that nothing reaches; no root arc."""
+    scores = np.full((5, 5), -np.inf)
+    scores[0, 1:] = scores[1, 2] = scores[2, 1] = scores[3, 4] = scores[4, 3] = 0.0
+    assert best_tree(scores, True).tolist() == [-1] * 4
+    assert best_tree(scores, False).min() == 0
+    scores[2, 3] = -5.0
+    assert best_tree(scores, True).tolist() in ([0, 1, 2, 3], [2, 0, 2, 3])
+    scores[0] = -np.inf
+    assert best_tree(scores, True).tolist() == best_tree(scores, False).tolist() == [-1] * 4
+    scores[0, 3] = 0.0
+    assert best_tree(scores, True).tolist() == best_tree(scores, False).tolist() == [-1] * 4
 
 
 def test_of_equal_trees_the_one_with_shorter_arcs_is_better() -> None:
@@ -128,19 +118,21 @@ def test_of_equal_trees_the_one_with_shorter_arcs_is_better() -> None:
 
 @ROOTS
 def test_two_thousand_words(single_root: bool) -> None:
-    """A chain of nested cycles, which recursion would not survive."""
+    """A chain of nested cycles, which recursion would not survive; one where words prefer the root; and noise."""
     n = 2000
-    words = np.arange(1, n)
+    words, lengths = np.arange(1, n), np.array([n])
     scores = np.full((n + 1, n + 1), -np.inf)
     scores[words + 1, words] = 2.0 * n - words
     scores[words, words + 1] = 1.0 * n - words
-    scores[0, n] = 0.0
-    scores[0, 1] = -1.0
-    heads = best_tree(scores, single_root)
-    assert heads.tolist() == [*range(2, n + 1), 0]
-    noise = np.random.default_rng(3).normal(size=(n + 1, n + 1))
-    heads = best_tree(noise, single_root)
-    assert are_trees(np.array([[-1, *heads]]), np.array([n]), single_root=single_root)[0]
+    scores[0, n], scores[0, 1] = 0.0, -1.0
+    assert best_tree(scores, single_root).tolist() == [*range(2, n + 1), 0]
+    scores[0, 1:] = 3.0 * n + words[0] * np.arange(n)
+    for graph in (scores, np.random.default_rng(3).normal(size=(n + 1, n + 1))):
+        heads = np.array([[-1, *best_tree(graph, single_root)]])
+        assert are_trees(heads, lengths, single_root=single_root)[0]
+        contracted = NonprojectiveKBest(graph[None], lengths, single_root=single_root)
+        contracted.extend(1)
+        np.testing.assert_array_equal(heads, contracted.heads[:, 0])
 
 
 @ROOTS
@@ -151,6 +143,15 @@ def test_an_item_is_the_same_alone_and_in_a_batch(single_root: bool) -> None:
 
     (heads,) = assert_same_alone(decode, (-1,), *mixed_batch(4, "tied"))
     assert (heads[3] == -1).all()
+
+
+@ROOTS
+def test_threads_change_nothing(single_root: bool) -> None:
+    stream = np.random.default_rng(5)
+    scores = np.stack([random_graph(stream, 40, "tied", 0.0) for _ in range(300)])
+    lengths = stream.integers(1, 41, size=300)
+    one, two = (best_trees(scores, lengths, single_root=single_root, threads=threads) for threads in (1, 2))
+    np.testing.assert_array_equal(one, two)
 
 
 @ROOTS

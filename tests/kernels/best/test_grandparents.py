@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from treeparse.kernels.best.grandparents import best_trees
+from treeparse.kernels.best.second_order_trees import best_trees
 from treeparse.kernels.lists.projective_lists import ProjectiveKBest
 
 

@@ -8,8 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from treeparse.kernels.linear.features import DISTANCES, Hashes, Templates
-from treeparse.kernels.linear.scores import score_arcs, score_labels, score_triples
-from treeparse.kernels.linear.tables import WeightTable, decoded
+from treeparse.kernels.linear.scores import WeightTable, decoded, score_arcs, score_labels, score_triples
 from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
 from treeparse.trees.families.second_order import GRANDPARENTS, SIBLINGS
 

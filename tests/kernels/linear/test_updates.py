@@ -6,8 +6,7 @@ import torch
 from torch.nn import functional
 
 from treeparse.kernels.linear.features import Templates
-from treeparse.kernels.linear.scores import score_labels
-from treeparse.kernels.linear.tables import WeightTable
+from treeparse.kernels.linear.scores import WeightTable, score_labels
 from treeparse.kernels.linear.updates import (
     LOG_LINEAR,
     MIRA,

@@ -1,5 +1,5 @@
 // Best non-projective trees by Gabow and Tarjan's `constrain`, a warp a sentence: the algorithm of
-// treeparse/kernels/best/gabow_tarjan.py in the same order, on numbers that are rounded in the same way. With any
+// treeparse/kernels/best/arborescence.py in the same order, on numbers that are rounded in the same way. With any
 // number of roots its first part is all, and does what treeparse/kernels/best/contraction.py does.
 //
 // Keys of arcs into a contracted node are not stored: they are the arcs' own, plus an offset of the word entered, and

@@ -5,7 +5,7 @@
 #include "expansion.cuh"
 
 // Random heads in constant time: bin i of word j is head i with probability keep(j, i), else head other(j, i). The
-// layout is computed again in treeparse/device/samples.py.
+// layout is computed again in treeparse/device/nonprojective.py.
 struct Bins {
     double *matrix, *tops;
     Entry *others, *lists;

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeparse.kernels.array_types import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.best import siblings as projective
-from treeparse.kernels.best.arborescence import find_best_tree
+from treeparse.kernels.best.arborescence import find_best_tree, new_memory
 from treeparse.kernels.best.climbing import climb, new_climbing_memory, score_of_heads
-from treeparse.kernels.best.contraction import new_memory
+from treeparse.kernels.best.second_order_trees import best_trees
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.heap import pop, push
 from treeparse.kernels.threads import run_batch
@@ -50,7 +49,7 @@ class Search(NamedTuple):
     climbed: IntArray
     best: FloatArray  # (n+1,) as the next one, for ``_choose_dependents``
     previous: IntArray
-    weights: FloatArray  # as the next one, of ``contraction``
+    weights: FloatArray  # as the next one, of ``arborescence``
     nodes: IntArray
     gains: FloatArray  # as the next one, of ``climbing``
     lists: IntArray
@@ -78,7 +77,7 @@ def best_trees_with_bounds(
         threads: how many threads share the batch.
     """
     batch = len(lengths)
-    heads = projective.best_trees(arcs, siblings, lengths, single_root=single_root, items=items, threads=threads)
+    heads = best_trees(arcs, siblings, lengths, single_root=single_root, items=items, threads=threads)
     scores, bounds = np.empty(batch), np.empty(batch)
     certified, branches = np.empty(batch, np.bool_), np.empty(batch, np.int64)
     items = np.arange(batch) if items is None else items

@@ -54,7 +54,13 @@ def mix(x):
 
 @exact_kernel
 def fill_keys(nodes, n, slots, salts, keys):
-    """Fill the keys ``(n+1, T)`` of all templates at all nodes of a sentence, from the attributes ``(n+1, A)``."""
+    """Fill the keys ``(R, n+1, T)`` of templates at all nodes in the first R roles, from attributes ``(n+1, A)``."""
+    for role in range(len(keys)):
+        _fill_role(nodes, n, slots[role], salts[role], keys[role])
+
+
+@exact_kernel
+def _fill_role(nodes, n, slots, salts, keys):
     count, most = len(salts), 0
     values, reads = np.zeros(count, np.uint32), np.empty((slots.shape[1], count), np.uint32)
     for t in range(count):
@@ -109,7 +115,7 @@ def add_new(seen, count, value):
 
 
 @exact_kernel
-def arc_features(nodes, templates, heads, dependents, shift, h, d, seen, out):
+def arc_features(nodes, templates, keys, shift, h, d, seen, out):
     """Fill the indices of all features of the arc ``h -> d`` into ``out``, from all nodes' keys; return their number.
 
     Templates that read the nodes between have a feature for each distinct value.
@@ -117,7 +123,7 @@ def arc_features(nodes, templates, heads, dependents, shift, h, d, seen, out):
     count, step = 0, 1 if d > h else -1
     direction = np.uint32(0) if d > h else LEFT
     for t in range(len(templates.between)):
-        sum_of_keys = np.uint32(np.uint32(heads[h, t] + dependents[d, t]) + direction)
+        sum_of_keys = np.uint32(np.uint32(keys[HEAD, h, t] + keys[DEPENDENT, d, t]) + direction)
         if templates.distance[t]:
             sum_of_keys = np.uint32(sum_of_keys + distance_key(abs(d - h)))
         if templates.between[t] < 0:
@@ -134,7 +140,7 @@ def arc_features(nodes, templates, heads, dependents, shift, h, d, seen, out):
 
 
 @exact_kernel
-def triple_features(templates, heads, dependents, thirds, shift, h, d, x, out):
+def triple_features(templates, keys, shift, h, d, x, out):
     """Fill the indices of all features of a part of three nodes into ``out``; return their number.
 
     The third node ``x`` may be the head, which stands for no sibling.
@@ -143,8 +149,8 @@ def triple_features(templates, heads, dependents, thirds, shift, h, d, x, out):
     if x < h:
         direction = np.uint32(direction + STEP)
     for t in range(len(templates.distance)):
-        third = ABSENT if x == h else thirds[x, t]
-        sum_of_keys = np.uint32(np.uint32(heads[h, t] + dependents[d, t]) + np.uint32(third + direction))
+        third = ABSENT if x == h else keys[THIRD, x, t]
+        sum_of_keys = np.uint32(np.uint32(keys[HEAD, h, t] + keys[DEPENDENT, d, t]) + np.uint32(third + direction))
         if templates.distance[t]:
             sum_of_keys = np.uint32(sum_of_keys + distance_key(abs(d - x)))
         out[t] = sum_of_keys >> shift

@@ -12,16 +12,13 @@ from numpy.typing import NDArray
 from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.linear.features import (
-    DEPENDENT,
-    HEAD,
-    THIRD,
     Hashes,
     Templates,
     arc_features,
     fill_keys,
     triple_features,
 )
-from treeparse.kernels.linear.scores import add_rows, feature_limit, new_keys, shift_of
+from treeparse.kernels.linear.scores import add_rows, feature_limit, shift_of
 from treeparse.kernels.threads import run_batch
 
 PERCEPTRON, MIRA, LOG_LINEAR = 0, 1, 2
@@ -132,23 +129,20 @@ def _expand(
     start, stop, _, lengths, nodes, slots, salts, between, distance, items, cells, is_arc, shift, features, starts
 ):
     templates, size = Templates(slots, salts, between, distance), nodes.shape[1]
-    heads, dependents, thirds = (new_keys(templates, size), new_keys(templates, size), new_keys(templates, size))
+    keys = np.empty((2 if is_arc else 3, size, len(between)), np.uint32)
     seen, item, count = np.empty(size, np.uint32), -1, 0
     for p in range(start, stop):
         b, cell = items[p], cells[p]
         n = lengths[b]
         if b != item:
             item = b
-            fill_keys(nodes[b], n, slots[HEAD], salts[HEAD], heads)
-            fill_keys(nodes[b], n, slots[DEPENDENT], salts[DEPENDENT], dependents)
-            if not is_arc:
-                fill_keys(nodes[b], n, slots[THIRD], salts[THIRD], thirds)
+            fill_keys(nodes[b], n, slots, salts, keys)
         if is_arc:
             h, d, out = cell // size, cell % size, features[count:]
-            count += arc_features(nodes[b], templates, heads, dependents, shift, h, d, seen, out)
+            count += arc_features(nodes[b], templates, keys, shift, h, d, seen, out)
         else:
             h, d, x, out = cell // (size * size), cell // size % size, cell % size, features[count:]
-            count += triple_features(templates, heads, dependents, thirds, shift, h, d, x, out)
+            count += triple_features(templates, keys, shift, h, d, x, out)
         starts[p + 1] = count
 
 
@@ -203,7 +197,7 @@ def _update_labels(
 ):
     templates, labels = Templates(slots, salts, between, distance), weights.shape[1]
     features = np.empty(feature_limit(templates, nodes.shape[1]), np.int64)
-    heads, dependents = new_keys(templates, nodes.shape[1]), new_keys(templates, nodes.shape[1])
+    keys = np.empty((2, nodes.shape[1], len(between)), np.uint32)
     seen, scores = np.empty(nodes.shape[1], np.uint32), np.empty(labels, np.float32)
     scale, item = np.float32(1), -1  # which float32 weights do without; the item whose keys are filled
     for a in range(start, stop):
@@ -212,9 +206,8 @@ def _update_labels(
             continue
         if b != item:
             item = b
-            fill_keys(nodes[b], lengths[b], slots[HEAD], salts[HEAD], heads)
-            fill_keys(nodes[b], lengths[b], slots[DEPENDENT], salts[DEPENDENT], dependents)
-        count = arc_features(nodes[b], templates, heads, dependents, shift, h, d, seen, features)
+            fill_keys(nodes[b], lengths[b], slots, salts, keys)
+        count = arc_features(nodes[b], templates, keys, shift, h, d, seen, features)
         scores[:] = 0
         add_rows(weights, features, count, scale, scores)
         if root_label >= 0 and labels > 1:

@@ -119,12 +119,7 @@ def add_best(number, begin, end, scores, keys, values, links):
             links[new, KEY], links[new, SPAN], links[new, SPLIT], links[new, PAST_BEST] = keys[k], number, k, 0
             links[new, FIRST] = links[new, SECOND] = links[new, NEXT] = UNKNOWN
             links[new, BELOW] = NONE
-            top = values[heap, SCORE]
-            is_best = scores[SCORE, k] > top or (scores[SCORE, k] == top and keys[k] > links[heap, KEY])
-            best, other = (new, heap) if heap == NONE or is_best else (heap, new)
-            if other != NONE:
-                links[other, BESIDE], links[best, BELOW] = links[best, BELOW], other
-            heap = best
+            heap = _meld(heap, new, values, links)
     return heap
 
 

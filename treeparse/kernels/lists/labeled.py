@@ -15,7 +15,7 @@ that waits. So for K labelled trees, no more than K unlabelled ones are read.
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray, lengthened
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import tree_key
@@ -37,23 +37,22 @@ class LabeledTrees:
     Args:
         lengths: ``(B,)`` numbers of words.
         nodes: n + 1.
+
+    Attributes:
+        ranks: the ranks of the words' labels ``(B, K, n+1)``.
     """
 
     def __init__(self, lengths: IntArray, nodes: int) -> None:
         self._lengths = np.ascontiguousarray(lengths)
         batch = len(lengths)
-        self._ranks, self._values = np.empty((batch, 0, nodes), np.int64), np.empty((batch, VALUES, 0))
+        self.ranks: IntArray = np.empty((batch, 0, nodes), np.int64)
+        self._values = np.empty((batch, VALUES, 0))
         self._facts, self._counts = np.empty((batch, FACTS, 0), np.int64), np.zeros((batch, COUNTS), np.int64)
 
     @property
     def trees(self) -> IntArray:
         """The index of each labelled tree in the list of trees ``(B, K)``, -1 past the last."""
         return self._facts[:, TREE]
-
-    @property
-    def ranks(self) -> IntArray:
-        """The ranks of the words' labels ``(B, K, n+1)``."""
-        return self._ranks
 
     @property
     def scores(self) -> FloatArray:
@@ -83,24 +82,15 @@ class LabeledTrees:
         """
         more = count - self.scores.shape[1]
         if more > 0:
-            self._ranks = _lengthened(self._ranks, more, 1, 0)
-            self._values, self._facts = (
-                _lengthened(self._values, more, 2, -np.inf),
-                _lengthened(self._facts, more, 2, -1),
-            )
+            self.ranks = lengthened(self.ranks, more, 1, 0)
+            self._values = lengthened(self._values, more, 2, -np.inf)
+            self._facts = lengthened(self._facts, more, 2, -1)
         starved = np.zeros(len(heads), np.bool_)
         others = np.zeros(heads.shape[:2]) if others is None else others
         given = (np.ascontiguousarray(array) for array in (heads, rows, values, others))
-        arguments = count, *given, self._ranks, self._values, self._facts, self._counts, starved
+        arguments = count, *given, self.ranks, self._values, self._facts, self._counts, starved
         run_batch(_extend, lambda n: count * n**2, self._lengths, *arguments, threads=threads)
         return bool(starved.any())
-
-
-def _lengthened(array: np.ndarray, more: int, axis: int, fill: float) -> np.ndarray:
-    """Return a copy with ``more`` entries of ``fill`` at the end of an axis."""
-    shape = list(array.shape)
-    shape[axis] = more
-    return np.concatenate([array, np.full(shape, fill, array.dtype)], axis)
 
 
 @exact_kernel

@@ -11,7 +11,7 @@ root arc would come in; [KBest] Fig. 9 needs a case of its own for the root's ar
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray, lengthened
 from treeparse.kernels.best.contraction import (
     HEAD,
     KEY,
@@ -56,43 +56,32 @@ class NonprojectiveKBest:
         scores: ``(B, n+1, n+1)``, which are copied.
         lengths: ``(B,)``.
         single_root: whether exactly one word hangs from the root.
+
+    Attributes:
+        heads: ``(B, K, n+1)``, best first; -1 at node 0, at padding, and past the number of trees.
+        scores: ``(B, K)``, the trees' summed scores; -inf past the number of trees.
     """
 
     def __init__(self, scores: FloatArray, lengths: IntArray, *, single_root: bool) -> None:
         batch, size = scores.shape[:2]
         self._arc_scores, self._lengths, self._single_root = scores.copy(), lengths.copy(), single_root
-        self._heads, self._tree_scores = np.empty((batch, 0, size), np.int64), np.empty((batch, 0))
+        self.heads: IntArray = np.empty((batch, 0, size), np.int64)
+        self.scores: FloatArray = np.empty((batch, 0))
         # A tree adds two classes at most; of classes in the heap, the scores of their second-best trees.
         self._classes, self._bounds = np.empty((batch, CLASS_LINES, 1), np.int64), np.empty((batch, 1))
         self._facts = np.zeros((batch, ITEM_FACTS), np.int64)
-
-    @property
-    def heads(self) -> IntArray:
-        """``(B, K, n+1)``, best first; -1 at node 0, at padding, and past the number of trees."""
-        return self._heads
-
-    @property
-    def scores(self) -> FloatArray:
-        """``(B, K)``, the trees' summed scores; -inf past the number of trees."""
-        return self._tree_scores
 
     def extend(self, count: int, threads: int = 1) -> None:
         """Make the best ``count`` trees of every item available."""
         more = count - self.scores.shape[1]
         if more <= 0:
             return
-        self._heads, self._tree_scores = _grown(self._heads, more, 1, -1), _grown(self._tree_scores, more, 1, -np.inf)
-        self._classes, self._bounds = _grown(self._classes, 2 * more, 2, 0), _grown(self._bounds, 2 * more, 1, 0)
-        lists = self._heads, self._tree_scores, self._bounds, self._classes, self._facts
+        self.heads, self.scores = lengthened(self.heads, more, 1, -1), lengthened(self.scores, more, 1, -np.inf)
+        self._classes = lengthened(self._classes, 2 * more, 2, 0)
+        self._bounds = lengthened(self._bounds, 2 * more, 1, 0)
+        lists = self.heads, self.scores, self._bounds, self._classes, self._facts
         arguments = self._lengths, self._arc_scores, self._single_root, *lists
         run_batch(_extend, lambda n: 16.0 * more * n**2, *arguments, threads=threads)
-
-
-def _grown(array: np.ndarray, more: int, axis: int, fill: float) -> np.ndarray:
-    """Return a copy that is longer along an axis."""
-    shape = list(array.shape)
-    shape[axis] = more
-    return np.concatenate([array, np.full(shape, fill, array.dtype)], axis)
 
 
 @exact_kernel

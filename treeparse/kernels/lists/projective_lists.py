@@ -6,7 +6,7 @@ Only the chart of best scores is filled beforehand; all else is computed when it
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels.array_types import FloatArray, IntArray, lengthened
 from treeparse.kernels.best import eisner
 from treeparse.kernels.best.best_spans import (
     SPLIT_LINES,
@@ -49,6 +49,7 @@ from treeparse.kernels.spans import (
     parts_of_span,
     score_of_tree,
     span,
+    three_parts,
     whole,
 )
 from treeparse.kernels.threads import run_batch
@@ -69,6 +70,10 @@ class ProjectiveKBest:
         lengths: ``(B,)`` words.
         others: scores ``(B, n+1, n+1, n+1)`` of siblings, and after them of grandparents.
         single_root: whether exactly one word hangs from node 0.
+
+    Attributes:
+        heads: ``(B, K, n+1)``; -1 at node 0, at padding and past the number of trees.
+        scores: ``(B, K)``, sums over the words in order, of each kind of part; -inf past the number of trees.
     """
 
     def __init__(
@@ -76,50 +81,41 @@ class ProjectiveKBest:
     ) -> None:
         batch, size = arcs.shape[:2]
         self._lengths, self._single_root = lengths.copy(), single_root
-        self._order, nothing = ARCS + len(others), (np.empty((batch, 0, 0, 0)),) * 2
-        self._parts = (arcs.copy(), *(part.astype(np.float64) for part in others), *nothing)[:3]
-        self._made = 0
-        self._heads, self._tree_scores = np.empty((batch, 0, size), np.int64), np.empty((batch, 0))
+        self._order, self._parts = ARCS + len(others), three_parts(part.copy() for part in (arcs, *others))
+        self.heads: IntArray = np.empty((batch, 0, size), np.int64)
+        self.scores: FloatArray = np.empty((batch, 0))
         self._state = np.zeros((batch, FACTS), np.int64)
         # The charts and pools of all items, one after the other, and where each begins.
         self._chart_begins = _begins_of(_count_cells(lengths, self._order))
-        self._scores = np.empty(self._chart_begins[-1])
+        self._span_scores = np.empty(self._chart_begins[-1])
         self._cells = np.full((2, self._chart_begins[-1]), UNKNOWN)
         self._pool_begins = _begins_of(ROOM_A_WORD * (lengths + 1))
         self._values = np.empty((self._pool_begins[-1], SPLIT_LINES))
         self._links = np.empty((self._pool_begins[-1], LINKS), np.int64)
 
-    @property
-    def heads(self) -> IntArray:
-        """``(B, K, n+1)``; -1 at node 0, at padding and past the number of trees."""
-        return self._heads[:, : self._made]
-
-    @property
-    def scores(self) -> FloatArray:
-        """``(B, K)``, sums over the words in order, of each kind of part; -inf past the number of trees."""
-        return self._tree_scores[:, : self._made]
-
     def extend(self, count: int, threads: int = 1) -> None:
         """Extend the list of every item to ``count`` trees, or to all that it has."""
-        if count <= self._made:
+        made = self.scores.shape[1]
+        more = count - made
+        if more <= 0:
             return
-        self._lengthen_lists(count)
-        steps = STEPS_A_WORD * (count - self._made)
-        scores = self._order, self._single_root, *self._parts, self._chart_begins, self._scores, self._cells
-        if self._made == 0:
+        self.heads, self.scores = lengthened(self.heads, more, 1, -1), lengthened(self.scores, more, 1, -np.inf)
+        steps = STEPS_A_WORD * more
+        scores = self._order, self._single_root, *self._parts, self._chart_begins, self._span_scores, self._cells
+        if made == 0:
             pools = self._pool_begins, self._values, self._links
             run_batch(_begin, lambda n: n**3, self._lengths, *scores, *pools, threads=threads)
         self._state[:, FULL_POOL] = True
         while self._state[:, FULL_POOL].any():
             pools = self._pool_begins, self._values, self._links
-            lists = self._state, self._heads, self._tree_scores
+            lists = self._state, self.heads, self.scores
             run_batch(_extend, lambda n: steps * n, self._lengths, *scores, *pools, count, *lists, threads=threads)
-            if self._state[:, FULL_POOL].any():
-                self._enlarge_pools(self._state[:, FULL_POOL] == 1)
-        self._made = count
+            self._enlarge_pools(self._state[:, FULL_POOL] == 1)
 
     def _enlarge_pools(self, full: np.ndarray) -> None:
-        """Double the pools of the items ``(B,)`` whose pool is full."""
+        """Double the pools of the items ``(B,)`` whose pool is full, if there are any."""
+        if not full.any():
+            return
         begins = _begins_of(np.diff(self._pool_begins) * np.where(full, 2, 1))
         values, links = np.empty((begins[-1], SPLIT_LINES)), np.empty((begins[-1], LINKS), np.int64)
         for old, new in zip(self._pool_begins[:-1], begins[:-1], strict=True):
@@ -127,14 +123,6 @@ class ProjectiveKBest:
             values[new : new + used] = self._values[old : old + used]
             links[new : new + used] = self._links[old : old + used]
         self._pool_begins, self._values, self._links = begins, values, links
-
-    def _lengthen_lists(self, count: int) -> None:
-        batch, old, size = self._heads.shape
-        if count > old:
-            heads, tree_scores = self._heads, self._tree_scores
-            self._heads = np.full((batch, max(count, 2 * old), size), -1)
-            self._tree_scores = np.full(self._heads.shape[:2], -np.inf)
-            self._heads[:, :old], self._tree_scores[:, :old] = heads, tree_scores
 
 
 @exact_kernel

@@ -29,10 +29,10 @@ from treeparse.kernels.spans import (
     push_halves,
     push_whole,
     splits,
+    three_parts,
     whole,
 )
 from treeparse.kernels.sums import charts, grandparent_charts, spans_in_logs
-from treeparse.kernels.sums.inside_outside import completed
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.tree_weights import square
 
@@ -47,10 +47,9 @@ def sample_trees(*arguments: Any, single_root: bool, threads: int = 1) -> IntArr
     """
     *parts, lengths, seeds, count = arguments
     order, heads = len(parts), np.full((len(lengths), count, parts[0].shape[1]), -1)
-    scores = completed(tuple(part.astype(np.float64, copy=False) for part in parts))
-    kernel, given = _sample_arcs if order == ARCS else _sample, (seeds.view(np.uint64), single_root, heads)
-    steps = max(order + 1, 3)
-    run_batch(kernel, lambda n: 2 * n**steps + count * n**2, lengths, order, *scores, *given, threads=threads)
+    kernel, steps = _sample_arcs if order == ARCS else _sample, max(order + 1, 3)
+    draws = lengths, order, *three_parts(parts), seeds.view(np.uint64), single_root, heads
+    run_batch(kernel, lambda n: 2 * n**steps + count * n**2, *draws, threads=threads)
     return heads
 
 
@@ -60,7 +59,7 @@ def _sample_arcs(start, stop, lengths, order, arcs, siblings, grandparents, seed
     size = arcs.shape[1]
     (memory, lines), spans = charts.new_memory(size, None), np.empty((3, size, size))
     packed, starts = charts.new_packed(size, None)
-    stack, terms, nothing = np.empty((4 * size, 2), np.int64), np.empty(size), np.empty((0, 0, 0))
+    stack, terms = np.empty((4 * size, 2), np.int64), np.empty(size)
     for b in range(start, stop):
         n = lengths[b]
         plain = charts.charts_of(memory, n, None)
@@ -73,7 +72,7 @@ def _sample_arcs(start, stop, lengths, order, arcs, siblings, grandparents, seed
             for sample in range(heads.shape[1] if n > 0 else 0):
                 _draw_plain(spans, plain[charts.WEIGHT], n, new_stream(seeds[b], sample), stack, heads[b, sample])
         else:
-            shape, scores = SentenceShape(n, order, single_root), (arcs[b], nothing, nothing)
+            shape, scores = SentenceShape(n, order, single_root), (arcs[b], siblings[b], grandparents[b])
             _draw_trees(shape, scores, np.empty(cells_of(shape)), False, seeds[b], stack, terms, heads[b])
 
 
@@ -141,10 +140,9 @@ def _sample(start, stop, lengths, order, arcs, siblings, grandparents, seeds, si
     memory = *charts.new_memory(nodes, siblings), *charts.new_packed(nodes, siblings)
     more_memory = np.empty(grandparent_charts.memory_size(size if order == GRANDPARENTS else 1))
     weights, stack, terms = np.empty(size * size), np.empty((4 * size, 2), np.int64), np.empty(size)
-    nothing = np.empty((0, 0, 0))
     for b in range(start, stop):
         shape = SentenceShape(lengths[b], order, single_root)
-        scores = arcs[b], siblings[b], grandparents[b] if order == GRANDPARENTS else nothing
+        scores = arcs[b], siblings[b], grandparents[b]
         spans = np.empty(cells_of(shape))
         if order == SIBLINGS:
             is_plain = _fill(shape, scores, memory, spans)

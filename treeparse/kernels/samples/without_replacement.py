@@ -47,7 +47,7 @@ from treeparse.kernels.samples.trie import (
     walk_down,
     write_prefix,
 )
-from treeparse.kernels.spans import ARCS, SentenceShape, cells_of, score_of_tree
+from treeparse.kernels.spans import ARCS, SentenceShape, cells_of, score_of_tree, three_parts
 from treeparse.kernels.sums import elimination, inside_outside, spans_in_logs
 from treeparse.kernels.threads import run_batch
 
@@ -114,8 +114,8 @@ def sample_distinct_trees(
     rows = np.full((batch, count, width + 2 * (size - 1) * projective + MARKS), -1)
     if known is not None:
         rows[:, : known.shape[1], :width] = known[:, :count]
-    labels, nothing = np.empty((batch, 1, 1, 0)) if label_logs is None else label_logs, np.empty((batch, 0, 0, 0))
-    parts = (*(part.astype(np.float64) for part in others), nothing, nothing)[:2] if projective else ()
+    labels = np.empty((batch, 1, 1, 0)) if label_logs is None else label_logs
+    parts = three_parts((scores, *others))[1:] if projective else ()
     log_probs, left = (np.full((batch, count), -np.inf) for _ in range(2))
     kernel, options = _sample_projective if projective else _sample_nonprojective, (ARCS + len(others), single_root)
     arguments, results = (*parts, scores, *options, labels, log_z, order, seeds ^ TREE_SALT), (rows, log_probs, left)

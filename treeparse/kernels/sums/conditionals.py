@@ -19,8 +19,6 @@ least ``SMALL``; all else is done in log space.
 Matrices ``w`` are dependent-major: ``w[j, i]`` is the weight of the arc ``i -> j``. Entries ``w[j, j]`` stand for none.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from treeparse.kernels.array_types import FloatArray, IntArray
@@ -32,21 +30,6 @@ from treeparse.kernels.tree_weights import column_maxima, load_logs, load_weight
 NO_TREE = -1  # as a root word
 SMALL = 1e-140  # a product of two such numbers, divided by a column sum, is far from underflow
 LOG_SMALL = float(np.log(SMALL))
-
-
-class Half(NamedTuple):
-    """A half of some words that is eliminated, so that the other half remains.
-
-    In the pool, its matrix follows the matrix of all these words; it has the remaining words first.
-    """
-
-    begin: int  # where in the pool the matrix of these words begins
-    width: int  # its number of words
-    first: int  # the first of these words
-    size: int  # their number
-    remaining_at: int  # how many eliminated words come before the remaining ones
-    root_word: int  # 1 for a single root that was not met yet, otherwise past these words, as in ``eliminate``
-    has_left: bool  # already, so that its rows of ``g`` are to be filled
 
 
 def log_marginals(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> FloatArray:
@@ -172,19 +155,26 @@ def _has_tiny(values):
 
 @exact_kernel
 def _fill_g(n, single_root, in_logs, pool, g):
-    """Halve the words again and again, depth first; return False if there is no tree or plain weights are not safe."""
+    """Halve the words again and again, depth first; return False if there is no tree or plain weights are not safe.
+
+    A half of some words is eliminated, so that the other half remains. In the pool, its matrix follows the matrix of
+    all these words; it has the remaining words first. On the stack are where the matrix of these words begins, and its
+    number of words; the first of these words, and their number; how many eliminated words come before the remaining
+    ones; the root word, 1 for a single root that was not met yet, otherwise past these words, as in ``eliminate``; and
+    whether the half has been eliminated, so that its rows of ``g`` are to be filled.
+    """
     root_word = 1 if single_root else n + 1
-    stack = [Half(0, n, 1, n, remaining_at, root_word, False) for remaining_at in (0, n // 2) if n > 1]
+    stack = [(0, n, 1, n, remaining_at, root_word, False) for remaining_at in (0, n // 2) if n > 1]
     while len(stack) > 0:
-        begin, width, first, size, remaining_at, root_word, has_left = stack.pop()
+        begin, width, first, size, remaining_at, root_word, is_eliminated = stack.pop()
         remaining = size - remaining_at if remaining_at > 0 else size // 2
         own = begin + (width + 1) * (width + 1)
         w = square(pool[own:], size)
         start = first + remaining_at
         base = first - 1 - (remaining if remaining_at > 0 else 0)
-        if has_left and in_logs:
+        if is_eliminated and in_logs:
             _substitute_logs(w, size, remaining, start, base, g)
-        elif has_left:
+        elif is_eliminated:
             _substitute(w, size, remaining, start, base, g)
         else:
             _load_half(square(pool[begin:], width), size, remaining, remaining_at, w)
@@ -194,10 +184,10 @@ def _fill_g(n, single_root, in_logs, pool, g):
                 root_word = eliminate(w, size, remaining, root_word)
             if root_word == NO_TREE or (not in_logs and _has_tiny(w)):
                 return False
-            stack.append(Half(begin, width, first, size, remaining_at, root_word, True))
+            stack.append((begin, width, first, size, remaining_at, root_word, True))
             if remaining > 1:
-                stack.append(Half(own, size, start, remaining, 0, root_word, False))
-                stack.append(Half(own, size, start, remaining, remaining // 2, root_word, False))
+                stack.append((own, size, start, remaining, 0, root_word, False))
+                stack.append((own, size, start, remaining, remaining // 2, root_word, False))
     return True
 
 

@@ -34,25 +34,28 @@ NO_MARGINALS = np.empty((0, 0, 0))
 
 def log_partition(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> FloatArray:
     """Return the log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
-    log_z = np.empty(len(lengths))
-    run_batch(_sum_trees, lambda n: n**3 / 3, lengths, scores, single_root, log_z, NO_MARGINALS, threads=threads)
-    items = np.isnan(log_z).nonzero()[0]
-    if len(items):
-        log_z[items], _ = sum_in_logs(scores[items], lengths[items], single_root=single_root, threads=threads)
-    return log_z
+    return _fill(scores, lengths, NO_MARGINALS, single_root, threads)
 
 
 def log_partition_and_marginals(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
     """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree."""
-    log_z, marginals = np.empty(len(lengths)), np.empty_like(scores)
-    run_batch(_sum_trees, lambda n: n**3, lengths, scores, single_root, log_z, marginals, threads=threads)
+    marginals = np.empty_like(scores)
+    return _fill(scores, lengths, marginals, single_root, threads), marginals
+
+
+def _fill(scores: FloatArray, lengths: IntArray, marginals: FloatArray, single_root: bool, threads: int) -> FloatArray:
+    """Store marginals, unless they are ``NO_MARGINALS``; return log partitions."""
+    log_z = np.empty(len(lengths))
+    arguments = lengths, scores, single_root, log_z, marginals
+    run_batch(_sum_trees, lambda n: n**3 if len(marginals) else n**3 / 3, *arguments, threads=threads)
     items = np.isnan(log_z).nonzero()[0]
     if len(items):
-        sums = sum_in_logs(scores[items], lengths[items], single_root=single_root, threads=threads)
-        log_z[items], marginals[items] = sums
-    return log_z, marginals
+        log_z[items], in_logs = sum_in_logs(scores[items], lengths[items], single_root=single_root, threads=threads)
+        if len(marginals):
+            marginals[items] = in_logs
+    return log_z
 
 
 @kernel

@@ -28,23 +28,16 @@ NO_VECTORS = np.empty((0, 0, 0))
 
 
 def sum_in_logs(
-    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1
+    scores: FloatArray, lengths: IntArray, vectors: FloatArray = NO_VECTORS, *, single_root: bool, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree."""
-    log_z, marginals = np.empty(len(lengths)), np.empty_like(scores)
-    arguments = lengths, scores, NO_VECTORS, single_root, log_z, marginals
-    run_batch(_sum_items, lambda n: 10 * n**3, *arguments, threads=threads)
-    return log_z, marginals
+    """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree.
 
-
-def multiply_in_logs(
-    scores: FloatArray, lengths: IntArray, vectors: FloatArray, *, single_root: bool, threads: int = 1
-) -> FloatArray:
-    """Return the Hessian of the log partition in the scores times ``vectors``, all ``(B, n+1, n+1)``."""
-    products = np.empty_like(scores)
-    arguments = lengths, scores, vectors, single_root, np.empty(len(lengths)), products
+    With ``vectors`` ``(B, n+1, n+1)``, the second result is the Hessian of the log partition times these instead.
+    """
+    log_z, results = np.empty(len(lengths)), np.empty_like(scores)
+    arguments = lengths, scores, vectors, single_root, log_z, results
     run_batch(_sum_items, lambda n: 10 * n**3, *arguments, threads=threads)
-    return products
+    return log_z, results
 
 
 @exact_kernel

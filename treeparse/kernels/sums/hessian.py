@@ -12,7 +12,7 @@ import numpy as np
 from treeparse.kernels.array_types import FloatArray, IntArray
 from treeparse.kernels.compile import kernel
 from treeparse.kernels.sums.elimination import PANEL, PIVOTS, differentiate, eliminate_item
-from treeparse.kernels.sums.elimination_in_logs import multiply_in_logs
+from treeparse.kernels.sums.elimination_in_logs import sum_in_logs
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.tree_weights import LANES, aligned, exchange, load_vector, matrices, padded
 
@@ -33,7 +33,7 @@ def hessian_vector_product(
     items = unsafe.nonzero()[0]
     if len(items):
         batch = scores[items], lengths[items], vectors[items]
-        products[items] = multiply_in_logs(*batch, single_root=single_root, threads=threads)
+        _, products[items] = sum_in_logs(*batch, single_root=single_root, threads=threads)
     return products
 
 

@@ -17,7 +17,6 @@ from treeparse.kernels.threads import run_batch
 
 PRECISE = -660.0  # of the log of a marginal times Z after scaling: underflow has lost less than 1e-18 of it
 LOWEST_SCORE = -1e300  # instead of -inf, whose difference to itself is no number
-NO_PARTS = np.empty((0, 0, 0, 0))
 Parts = tuple[AnyFloatArray, ...]
 
 
@@ -103,8 +102,3 @@ def _fill(
         for result in wanted if not vectors else ():
             result[items] = np.exp(result[items])
     return log_z
-
-
-def completed(parts: Parts) -> Parts:
-    """Complete the parts to three by empty ones."""
-    return (*parts, NO_PARTS, NO_PARTS)[:GRANDPARENTS]

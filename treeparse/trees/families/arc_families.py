@@ -14,7 +14,7 @@ from torch import Tensor
 
 from treeparse.errors import TreeparseError
 from treeparse.kernels.array_types import FloatArray, IntArray
-from treeparse.kernels.best import arborescence, eisner, gabow_tarjan
+from treeparse.kernels.best import arborescence, eisner
 from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
 from treeparse.kernels.lists.projective_lists import ProjectiveKBest
 from treeparse.kernels.samples import nonprojective_samples as sampling
@@ -154,13 +154,6 @@ def _check_name(method: str | None, names: tuple[str | None, ...]) -> None:
         raise TreeparseError(f"Unknown sampler {method!r:.60}. Samplers: {', '.join(map(repr, names))}.")
 
 
-def _best_trees(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int) -> IntArray:
-    """Return heads of the best trees ``(B, n+1)``: for a single root by the algorithm of Gabow and Tarjan."""
-    if single_root:
-        return gabow_tarjan.best_trees(scores, lengths, threads=threads)
-    return arborescence.best_trees(scores, lengths, single_root=False, threads=threads)
-
-
 def _sample(
     scores: FloatArray,
     lengths: IntArray,
@@ -187,7 +180,7 @@ class Nonprojective(KernelFamily):
         log_partition_and_marginals=elimination.log_partition_and_marginals,
         hessian_vector_product=hessian.hessian_vector_product,
         log_marginals=conditionals.log_marginals,
-        best_trees=_best_trees,
+        best_trees=arborescence.best_trees,
         are_trees=arborescence.are_trees,
         sample=_sample,
     )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from treeparse.batch import moved
-from treeparse.device import best_trees, cuda, nonprojective, projective, samples
+from treeparse.device import cuda, nonprojective, projective
 from treeparse.device.launcher import Launcher
 from treeparse.trees.families.arc_families import KernelFamily, KernelFunctions, Nonprojective, Projective
 from treeparse.trees.families.beam import Reach
@@ -30,7 +30,7 @@ class _OnCuda(KernelFamily):
 
 def _sample(*arguments: Any, method: Method | None = None, **options: Any) -> Tensor:
     kernel = "walks" if method in ("wilson", "wilson_marginal") else method
-    return samples.sample_trees(*arguments, method=kernel, **options)
+    return nonprojective.sample_trees(*arguments, method=kernel, **options)
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class NonprojectiveOnCuda(_OnCuda, Nonprojective):
         log_partition_and_marginals=nonprojective.log_partition_and_marginals,
         hessian_vector_product=nonprojective.hessian_vector_product,
         log_marginals=nonprojective.log_marginals,
-        best_trees=best_trees.best_trees,
-        are_trees=best_trees.are_trees,
+        best_trees=nonprojective.best_trees,
+        are_trees=nonprojective.are_trees,
         sample=_sample,
     )
 
@@ -61,9 +61,9 @@ class ProjectiveOnCuda(_OnCuda, Projective):
         log_partition_and_marginals=projective.log_partition_and_marginals,
         hessian_vector_product=projective.hessian_vector_product,
         log_marginals=projective.log_marginals,
-        best_trees=best_trees.best_projective_trees,
-        are_trees=partial(best_trees.are_trees, crossing=False),
-        sample=samples.sample_projective_trees,
+        best_trees=projective.best_trees,
+        are_trees=partial(nonprojective.are_trees, crossing=False),
+        sample=projective.sample_trees,
     )
 
 

@@ -9,9 +9,7 @@ from torch import Tensor
 
 from treeparse.errors import TreeparseError
 from treeparse.kernels.array_types import FloatArray
-from treeparse.kernels.best import grandparents as best_with_grandparents
-from treeparse.kernels.best import nonprojective_siblings
-from treeparse.kernels.best import siblings as best_with_siblings
+from treeparse.kernels.best import nonprojective_siblings, second_order_trees
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.lists.projective_lists import ProjectiveKBest
 from treeparse.trees.families.arc_families import KernelFamily, KernelFunctions, Projective
@@ -93,6 +91,7 @@ class _ProjectiveParts(KernelFamily):
     """What both share: kernels of best trees read the other parts of chosen items in place."""
 
     crossing: ClassVar[bool] = False
+    functions: ClassVar[KernelFunctions] = Projective.functions._replace(best_trees=second_order_trees.best_trees)
     drawing: ClassVar[tuple[Callable[..., Any], ...]] = Projective.drawing
     list_of_best: ClassVar[Callable[..., KBest]] = staticmethod(_list)
 
@@ -107,7 +106,6 @@ class ProjectiveSiblings(_ProjectiveParts):
     name: ClassVar[str] = "sibling"
     description: ClassVar[str] = "trees without crossing arcs, by arcs and pairs of neighbouring dependents"
     part_kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
-    functions: ClassVar[KernelFunctions] = Projective.functions._replace(best_trees=best_with_siblings.best_trees)
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,6 @@ class ProjectiveGrandparents(_ProjectiveParts):
         "trees without crossing arcs, by arcs, pairs of neighbouring dependents and heads of heads"
     )
     part_kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS, GRANDPARENTS)
-    functions: ClassVar[KernelFunctions] = Projective.functions._replace(best_trees=best_with_grandparents.best_trees)
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,25 @@
-"""Best projective trees with scores of siblings and of grandparents, in O(n^4) ([Lec]; Koo and Collins 2010).
+"""Best projective trees with scores of adjacent siblings, in O(n^3), and of grandparents too, in O(n^4).
 
-A span's score is the best one of its splits (``treeparse.kernels.spans``). The chart is ``(3, n+1, n+1, contexts)``
-[kind, head, last], and loops run along whole rows of contexts. A span from i to j has the contexts before i and after
-j; nothing reads what is between.
+([Lec]; McDonald and Pereira 2006; Koo and Collins 2010.) A span's score is the best one of its splits
+(``treeparse.kernels.spans``). With siblings the chart is ``(4, n+1, n+1)`` [kind, head, last]: the kinds of spans, and
+the full spans transposed, so that all loops run along rows. With grandparents it is ``(3, n+1, n+1, contexts)``, and
+loops run along whole rows of contexts. A span from i to j has the contexts before i and after j; nothing reads what is
+between.
 """
+
+from typing import Any
 
 import numpy as np
 
 from treeparse.kernels.array_types import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.best.best_spans import SPLIT_LINES, find_best_tree
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.spans import ARC, FULL, GRANDPARENTS, KINDS, MID, SentenceShape
+from treeparse.kernels.spans import ARC, FULL, GRANDPARENTS, KINDS, MID, SIBLINGS, SentenceShape
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.tree_weights import padded
 
+FULL_T = KINDS
+CHARTS = KINDS + 1
 TOGETHER = 4  # splits of a span, one row each; more than eight rows are not vectorised
 # Of an arc's splits: the scores of MID, of the sibling, and of the span FULL below.
 BETWEEN, SIBLING, BELOW = range(3)
@@ -22,41 +28,83 @@ BETWEEN, SIBLING, BELOW = range(3)
 def best_trees(
     arcs: FloatArray,
     siblings: AnyFloatArray,
-    grandparents: AnyFloatArray,
-    lengths: IntArray,
-    *,
+    *grandparents_and_lengths: Any,
     single_root: bool,
     items: IntArray | None = None,
     threads: int = 1,
 ) -> IntArray:
     """Return heads of the best trees ``(B, n+1)``, -1 at node 0, at padding, and where an item has no tree.
 
-    Scores are ``(B, n+1, n+1)`` of arcs and ``(B, n+1, n+1, n+1)`` of siblings and of grandparents, these two float32
-    or both float64. With ``items`` ``(B,)``, item b has the scores of other parts than arcs of index ``items[b]``.
+    Scores are ``(B, n+1, n+1)`` of arcs and ``(B, n+1, n+1, n+1)`` of siblings and of grandparents, if any, these two
+    float32 or both float64. With ``items`` ``(B,)``, item b has the scores of other parts than arcs of index
+    ``items[b]``, so that no others need be copied.
     """
+    *grandparents, lengths = grandparents_and_lengths
     heads = np.full(arcs.shape[:2], -1)
     items = np.arange(len(lengths)) if items is None else items
-    arguments = lengths, items, arcs, siblings, grandparents, single_root, heads
-    run_batch(_best_trees, lambda n: n**4 / 2, *arguments, threads=threads)
+    kernel, cost = (_best_by_grandparents, lambda n: n**4 / 2) if grandparents else (_best_by_siblings, lambda n: n**3)
+    run_batch(kernel, cost, lengths, items, arcs, siblings, *grandparents, single_root, heads, threads=threads)
     return heads
 
 
 @exact_kernel
-def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, single_root, heads):
+def _best_by_siblings(start, stop, lengths, items, arcs, siblings, single_root, heads):
     size = arcs.shape[1]
-    stack, memory, row = (
-        np.empty(4 * size, np.int64),
-        np.empty(KINDS * size * size * padded(size - 1)),
-        np.empty(padded(size - 1)),
-    )
+    memory, stack, nothing = np.empty(CHARTS * size * size), np.empty(4 * size, np.int64), siblings[:0, 0]
     splits = np.empty((SPLIT_LINES, size + 1)), np.empty(size + 1, np.int64)
+    for b in range(start, stop):
+        n, item = lengths[b], items[b]
+        square = (n + 1) * (n + 1)
+        chart = memory[: CHARTS * square].reshape(CHARTS, n + 1, n + 1)
+        if _fill_by_siblings(arcs[b], siblings[item], n, single_root, chart):
+            shape, scores = SentenceShape(n, SIBLINGS, single_root), memory[: KINDS * square]
+            find_best_tree(shape, arcs[b], siblings[item], nothing, scores, stack, *splits, heads[b])
+
+
+@exact_kernel
+def _fill_by_siblings(arcs, siblings, n, single_root, chart):
+    """Fill the chart; return whether there is a tree."""
+    for j in range(n + 1):
+        chart[FULL, j, j] = 0.0
+        for i in range(j - 1, -1, -1):
+            is_only = single_root and i == 0  # a dependent of node 0
+            inner_left, inner_right = chart[FULL, i, j - 1], chart[FULL, j, i + 1]
+            for h, m, inner in ((i, j, inner_right), (j, i, inner_left)):
+                if m == 0:
+                    break
+                first = inner + siblings[h, m, h]
+                best, full = first, -np.inf
+                for k in range(i + 1, j):
+                    score = chart[ARC, h, k] + chart[MID, m, k] + siblings[h, m, k]
+                    best = score if score > best else best
+                    score = chart[ARC, h, k] + chart[FULL_T, m, k]
+                    full = score if score > full else full
+                score = arcs[h, m] + (first if is_only else best)
+                full = score if score > full else full
+                full = -np.inf if is_only and m < n else full
+                chart[ARC, h, m], chart[FULL, h, m], chart[FULL_T, m, h] = score, full, full
+            best = inner_right
+            for k in range(i + 1, j):
+                score = chart[FULL, i, k] + chart[FULL, j, k + 1]
+                best = score if score > best else best
+            chart[MID, i, j] = chart[MID, j, i] = best
+    return chart[FULL, 0, n] > -np.inf
+
+
+@exact_kernel
+def _best_by_grandparents(start, stop, lengths, items, arcs, siblings, grandparents, single_root, heads):
+    size = arcs.shape[1]
+    memory, row = np.empty(KINDS * size * size * padded(size - 1)), np.empty(padded(size - 1))
+    stack, splits = np.empty(4 * size, np.int64), (np.empty((SPLIT_LINES, size + 1)), np.empty(size + 1, np.int64))
     numbers, dependents = np.empty((3, size + TOGETHER)), np.empty(size + TOGETHER, np.int64)
     for b in range(start, stop):
         n, item = lengths[b], items[b]
         width = padded(n)
         scores = memory[: KINDS * (n + 1) * (n + 1) * width]
         chart = scores.reshape(KINDS, n + 1, n + 1, width)
-        _fill(arcs[b], siblings[item], grandparents[item], n, single_root, chart, row[:width], numbers, dependents)
+        _fill_by_grandparents(
+            arcs[b], siblings[item], grandparents[item], n, single_root, chart, row[:width], numbers, dependents
+        )
         if chart[FULL, 0, n, 0] > -np.inf:
             shape = SentenceShape(n, GRANDPARENTS, single_root)
             find_best_tree(shape, arcs[b], siblings[item], grandparents[item], scores, stack, *splits, heads[b])
@@ -64,7 +112,7 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, singl
 
 # Functions that call others count references to their arrays; those that are called for every span call none.
 @exact_kernel
-def _fill(arcs, siblings, grandparents, n, single_root, chart, row, numbers, dependents):
+def _fill_by_grandparents(arcs, siblings, grandparents, n, single_root, chart, row, numbers, dependents):
     """Fill the chart."""
     for j in range(n + 1):
         for c in range(chart.shape[3]):

@@ -1,1 +1,0 @@
-"""Linear models: feature templates, attributes of words, and scores by hashed features."""
