@@ -196,8 +196,8 @@ def _trainer(training: Training, run: RunDirectory, table: EpochTable, console: 
     arguments = {"logger": None, **display, **training.trainer_options}
     own = {"callbacks": [table, last], "plugins": [WholeFiles()]}
     for name, objects in own.items():
-        given = arguments.get(name) or []
-        arguments[name] = [*objects, *(given if isinstance(given, list) else [given])]
+        chosen = arguments.get(name) or []
+        arguments[name] = [*objects, *(chosen if isinstance(chosen, list) else [chosen])]
     if arguments["logger"] is None:
         arguments["logger"] = TensorBoardLogger(run.path, name="tensorboard", version="")
     arguments.setdefault("default_root_dir", run.path)

@@ -40,8 +40,8 @@ def add_trainer_arguments(parser: ArgumentParser) -> None:
 
 def trainer_settings(values: Namespace) -> dict[str, Any]:
     """Return the settings among all parsed arguments of the Trainer: what differs from the defaults, and `SHOWN`."""
-    usual, given = _parser().get_defaults().trainer.as_dict(), values.as_dict()
-    return {name: value for name, value in given.items() if name in SHOWN or value != usual[name]}
+    usual, chosen = _parser().get_defaults().trainer.as_dict(), values.as_dict()
+    return {name: value for name, value in chosen.items() if name in SHOWN or value != usual[name]}
 
 
 def trainer_arguments(settings: TrainerSettings) -> dict[str, Any]:

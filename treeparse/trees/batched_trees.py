@@ -49,13 +49,13 @@ class BatchedTrees:
     ) -> None:
         self.family, self.validate = family, validate
         self.shape: Size = lengths.shape
-        given: list[Tensor] = []
+        parts: list[Tensor] = []
         with torch.enable_grad():  # cached values must have their graph even if first used without one
             for part in scores:
-                part = part.to(kernel_dtype(part.dtype) if given else torch.float64)
-                given.append(part if lengths.dim() == 1 else part.reshape(-1, *part.shape[lengths.dim() :]))
-        self.given: Parts = Parts(given)
-        self.arcs: Tensor = self.given[0]
+                part = part.to(kernel_dtype(part.dtype) if parts else torch.float64)
+                parts.append(part if lengths.dim() == 1 else part.reshape(-1, *part.shape[lengths.dim() :]))
+        self.original_parts: Parts = Parts(parts)
+        self.arcs: Tensor = self.original_parts[0]
         self.is_plain: bool = is_plain(self.arcs) if plain is None else plain
         self.can_read: bool = self.is_plain and self.arcs.device.type == "cpu"  # values, without a device sync
         self.lengths: Tensor = lengths.reshape(-1)
@@ -80,10 +80,10 @@ class BatchedTrees:
     def parts(self) -> Parts:
         """The scores ``(B, ...)`` of all parts in float64.
 
-        In ``given`` other parts than arcs are float32 where they came in a dtype so short: there are so many of them
-        that their conversion takes longer than most sums. What no difference of large numbers enters takes them so.
+        In ``original_parts``, parts other than arcs are float32 where they came in a dtype so short, because converting
+        so many takes longer than most sums. Functions without differences of large numbers take ``original_parts``.
         """
-        return self.given.to(torch.float64)
+        return self.original_parts.to(torch.float64)
 
     @cached_property
     def is_arc(self) -> Tensor:
@@ -93,24 +93,26 @@ class BatchedTrees:
     @graph_property
     def sums(self) -> Tensors:
         """Log partition ``(B,)`` and marginals of every kind of part, in float64."""
-        is_converted = any(part.dtype != torch.float64 for part in self.given)
-        return sums(self.family, self.parts, self.lengths, plain=self.is_plain) if is_converted else self.sums_as_given
+        is_converted = any(part.dtype != torch.float64 for part in self.original_parts)
+        return sums(self.family, self.parts, self.lengths, plain=self.is_plain) if is_converted else self.original_sums
 
     @graph_property
-    def sums_as_given(self) -> Tensors:
-        """The same, where marginals have the dtype in which scores are given; log partitions are the same."""
-        return sums(self.family, self.given, self.lengths, plain=self.is_plain)
+    def original_sums(self) -> Tensors:
+        """The same, where marginals have the dtype of the original scores; log partitions are the same."""
+        return sums(self.family, self.original_parts, self.lengths, plain=self.is_plain)
 
     @graph_property
     def log_partition(self) -> Tensor:
         """Log partition ``(*batch,)``, unrounded, because losses are small differences of large sums."""
         if torch.compiler.is_compiling():
             names = name_of(self.family), self.family.single_root
-            result = OPERATORS.log_partition(tuple(self.given), self.lengths, *names)
-        elif self.is_plain and not any(map(REQUIRES_GRAD, self.given)) and "sums_as_given" not in self.__dict__:
-            result = self.family.log_partition(self.given, self.lengths)
+            result = OPERATORS.log_partition(tuple(self.original_parts), self.lengths, *names)
+        elif (
+            self.is_plain and not any(map(REQUIRES_GRAD, self.original_parts)) and "original_sums" not in self.__dict__
+        ):
+            result = self.family.log_partition(self.original_parts, self.lengths)
         else:
-            result = self.sums_as_given[0]
+            result = self.original_sums[0]
         if self.validate:
             self.require(result > -torch.inf)
         return result if len(self.shape) == 1 else self.in_batch_shape(result)
@@ -123,7 +125,7 @@ class BatchedTrees:
     @cached_property
     def part_marginals_as_given(self) -> Parts:
         """The same, in the dtype in which scores are given."""
-        return self._marginals_of(self.sums_as_given)
+        return self._marginals_of(self.original_sums)
 
     def _marginals_of(self, sums: Tensors) -> Parts:
         if self.validate and self.is_plain:
@@ -277,24 +279,24 @@ class BatchedTrees:
     @cached_property
     def heads(self) -> Tensor:
         """Heads of the best trees ``(B, n+1)``."""
-        heads = self._constants("best_trees", self.given, self.lengths)
+        heads = self._constants("best_trees", self.original_parts, self.lengths)
         self._require_heads(heads)
         return heads
 
     def best_of_items(self, items: Tensor, arcs: Tensor) -> Tensor:
         """Return heads ``(I, n+1)`` of the best trees of items ``(I,)`` under other arc scores ``(I, n+1, n+1)``."""
-        return self.family.best_trees_of_items(arcs, self.given.others, self.lengths[items], items)
+        return self.family.best_trees_of_items(arcs, self.original_parts.others, self.lengths[items], items)
 
     def k_best(self, count: int) -> KBest:
         """Return a new list of the best trees, ``count`` of them computed."""
-        trees = self.family.k_best(self.given, self.lengths)
+        trees = self.family.k_best(self.original_parts, self.lengths)
         trees.extend(count, threads=torch.get_num_threads())
         self.require(torch.from_numpy(trees.scores[:, 0] > -np.inf))
         return trees
 
     def sample(self, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         """Draw exact, independent samples by seeds ``(B,)``: heads ``(B, count, n+1)``."""
-        heads = self._constants("sample", self.given, self.lengths, seeds, count, method)
+        heads = self._constants("sample", self.original_parts, self.lengths, seeds, count, method)
         if heads.numel():
             self._require_heads(heads[:, 0])
         return heads
@@ -334,7 +336,7 @@ class BatchedTrees:
         """Do ``part_scores_of`` for other parts than arcs."""
         return [
             scores_of_parts(kind, scores, heads, self.lengths)
-            for kind, scores in zip(self.family.part_kinds, self.given.others, strict=True)
+            for kind, scores in zip(self.family.part_kinds, self.original_parts.others, strict=True)
         ]
 
     def _require_heads(self, heads: Tensor) -> None:

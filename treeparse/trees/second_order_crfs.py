@@ -139,7 +139,9 @@ class NonProjectiveSiblingCRF(TreeCRF):
         """
         batched = self.batched
         _check_limit(limit)
-        heads, scores, bounds, certified = self.family.best_trees_with_bounds(batched.given, batched.lengths, limit)
+        heads, scores, bounds, certified = self.family.best_trees_with_bounds(
+            batched.original_parts, batched.lengths, limit
+        )
         batched.require(bounds > -torch.inf)
         scores, bounds = self._round(batched.in_batch_shape(scores)), self._round(batched.in_batch_shape(bounds))
         return BoundedMode(batched.in_batch_shape(heads), scores, bounds, batched.in_batch_shape(certified))
@@ -158,7 +160,7 @@ class NonProjectiveSiblingCRF(TreeCRF):
         if rounds < 0:
             raise TreeparseError(f"The number of rounds must be 0 or more, got {rounds}.")
         batched = self.batched
-        arguments = batched.arcs, batched.given[1], batched.lengths
+        arguments = batched.arcs, batched.original_parts[1], batched.lengths
         p = mean_field(*arguments, single_root=self.single_root, rounds=rounds, validate_args=batched.validate)
         return p if len(self.batch_shape) == 1 else p.with_scores(batched.in_batch_shape(p.scores), self.lengths)
 

@@ -59,7 +59,7 @@ def _learn(trees: Any) -> None:
 def _multiply(p: Any) -> None:
     """Differentiate the marginals of a distribution, in the precision of its scores."""
     batched = p.batched
-    batched.family.hessian_vector_product(batched.given, batched.lengths, batched.given)
+    batched.family.hessian_vector_product(batched.original_parts, batched.lengths, batched.original_parts)
 
 
 def _sum_in_logs(p: Any) -> None:

@@ -111,7 +111,7 @@ class BestLabeled:
 
     def _over(self, arcs: Tensor, *, alone: bool = False) -> BatchedTrees:
         """Return the trees under other scores of arcs ``(B, n+1, n+1)``; if ``alone``, other allowed parts score 0."""
-        parts = self.trees.given.neutral() if alone else self.trees.given
+        parts = self.trees.original_parts.neutral() if alone else self.trees.original_parts
         return self.trees.with_parts(parts.with_arcs(arcs), validate=self.validate)
 
     @cached_property
@@ -184,7 +184,7 @@ class BestLabeled:
     def k_best(self, count: int) -> LabeledKBest:
         """Start a list of the best labelled trees, with the first ``count`` of each item."""
         best = self.under_best_labels
-        result = LabeledKBest(best.family.k_best(best.given, best.lengths), self.trees, self.labels)
+        result = LabeledKBest(best.family.k_best(best.original_parts, best.lengths), self.trees, self.labels)
         result.extend(count, threads=torch.get_num_threads())
         best.require(torch.from_numpy(result.scores[:, 0] > -np.inf))
         return result
@@ -213,7 +213,7 @@ def best_under_bounds(
         is_known = (bounds >= least) & (bounds > -torch.inf)
         arcs = is_known.nonzero(as_tuple=True)
         bounds[arcs] = scores_of(*arcs).to(bounds.dtype)
-        trees = trees.with_parts(trees.given.with_arcs(bounds))
+        trees = trees.with_parts(trees.original_parts.with_arcs(bounds))
     heads = trees.heads.clone()
     items = torch.arange(len(heads), device=heads.device)
     for _ in range(ROUNDS):
