@@ -1,6 +1,8 @@
 """Parsers over pretrained transformers: built, trained, resumed, saved, loaded without the original files."""
 
+import copy
 import json
+import pickle
 import random
 import shutil
 from collections.abc import Callable, Mapping
@@ -371,3 +373,29 @@ def test_batches_hold_as_many_subwords_as_the_config_says(
         train(load_config(tiny_config, [*settings, *more]), quiet=True)
     [batch] = seen
     assert 30 < batch.features["subwords"].numel() <= 60 and batch.num_words < 30
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"frozen": True}, {"lora_rank": 2}, {"gradient_checkpointing": True}],
+    ids=["plain", "frozen", "adapters", "checkpointed"],
+)
+@pytest.mark.parametrize("precision", ["32", "int8"])
+def test_a_parser_that_has_parsed_can_be_pickled(folders: Folders, settings: dict[str, Any], precision: str) -> None:
+    parser = built(folders["bert"], mixed_layers=2, **settings).use_precision(precision)
+    expected = parser.parse(TRAIN)
+    for equal in (pickle.loads(pickle.dumps(parser)), copy.deepcopy(parser)):
+        for found in (equal, pickle.loads(pickle.dumps(equal))):
+            assert found.parse(TRAIN) == expected
+    flags = [parameter.requires_grad for parameter in parser.parameters()]
+    assert [parameter.requires_grad for parameter in equal.parameters()] == flags
+    assert [module.training for module in equal.modules()] == [module.training for module in parser.modules()]
+    assert parser.parse(TRAIN) == expected
+
+
+def test_parsing_in_int8_first_changes_no_other_parse(folders: Folders) -> None:
+    """The library's hooks in the int8 copy must not run in the model, whose layers they would collect twice."""
+    expected = built(folders["bert"], mixed_layers=3).parse(TRAIN, probabilities=True)
+    parser = built(folders["bert"], mixed_layers=3).use_precision("int8")
+    parser.parse(TRAIN)
+    assert parser.use_precision("32").parse(TRAIN, probabilities=True) == expected

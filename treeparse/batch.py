@@ -125,6 +125,11 @@ def is_plain(tensor: Tensor) -> bool:
     """
     if torch.compiler.is_compiling() or _len_torch_dispatch_stack() or forward_ad._current_level >= 0:
         return False
+    return has_values(tensor)
+
+
+def has_values(tensor: Tensor) -> bool:
+    """Whether a tensor has values to read; torch.func and tracing put tensors without values in a tensor's place."""
     return not (is_functorch_wrapped_tensor(tensor) or type(tensor).__name__ in TRACED)
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from helpers.tree_cases import NUMBA, Case, every_labeled_case, generator
 from helpers.tree_cases import every_case_and_backend as every_case
+from helpers.tree_cases import every_case_and_order
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, TreeparseError
@@ -219,6 +220,30 @@ def test_weights_of_a_mixture_have_its_shape() -> None:
     for wrong in (torch.zeros(2), torch.zeros(3, 3), torch.zeros(2, 2)):
         with pytest.raises(TreeparseError, match=r"weights of a mixture must have the shape .* here \(2, 3\), got"):
             Mixture(components, wrong)
+
+
+def negated_in_place(part: Tensor) -> Tensor:
+    """Equal numbers in a tensor that torch negates whenever they are read, as it does after ``conj``."""
+    return torch.complex(torch.zeros_like(part), -part).conj().imag
+
+
+@every_case_and_order
+def test_tensors_that_torch_negates_when_they_are_read_hold_the_same_scores(case: Case) -> None:
+    plain = [part.requires_grad_() for part in case.parameters(4, seed=15, batch=(2,))]
+    negated = [negated_in_place(part.detach()).requires_grad_() for part in plain]
+    assert all(part.is_neg() for part in negated)
+    lengths = torch.tensor([4, 3])
+    p, q = case.make(plain, lengths), case.make(negated, lengths)
+    tree = a_tree(p)
+    for found, expected in zip(q.topk(3), p.topk(3), strict=True):
+        assert torch.equal(found, expected)
+    for (_, found), (_, expected) in zip(values_of_trees(q, tree), values_of_trees(p, tree), strict=True):
+        assert torch.equal(found, expected)
+    ones = torch.ones(2, dtype=torch.float64)
+    for of_entropy in (False, True):
+        expected = torch.autograd.grad(p.entropy() if of_entropy else p.log_prob(*tree), plain, ones, True)
+        value = q.entropy() if of_entropy else q.log_prob(*tree)
+        assert all(map(torch.equal, torch.autograd.grad(value, negated, negated_in_place(ones), True), expected))
 
 
 @every_case

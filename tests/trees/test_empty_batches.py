@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from helpers.tree_cases import Case, Distribution, every_case
+from helpers.tree_cases import Case, Distribution
+from helpers.tree_cases import every_case_and_order as every_case
 from torch import Tensor
 from torch.distributions import kl_divergence
 
@@ -97,7 +98,7 @@ def test_every_method(case: Case, batch: Batch, dtype: torch.dtype) -> None:
         assert [column.dtype for column in columns] == types, name
     assert list(p.best_first()) == []
     assert p.support.check(p.mode).shape == batch
-    assert repr(p)
+    assert repr(p) in str(p._repr_html_())
 
 
 @every_case

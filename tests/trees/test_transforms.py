@@ -10,7 +10,15 @@ from torch.autograd import forward_ad
 from torch.distributions import kl_divergence
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
-from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, SecondOrderCRF, SiblingCRF, TreeparseError
+from treeparse import (
+    LabeledCRF,
+    NonProjectiveCRF,
+    NonProjectiveSiblingCRF,
+    ProjectiveCRF,
+    SecondOrderCRF,
+    SiblingCRF,
+    TreeparseError,
+)
 from treeparse.trees.distribution import TreeDistribution
 
 # torch's forward mode scripts its decompositions
@@ -98,6 +106,35 @@ def test_vmap_of_best_trees_samples_and_divergences(make: Make) -> None:
     samples = vmap(lambda scores: trees_of(make(scores).sample((50,))), randomness="different")(scores)
     assert (make(scores).log_prob(*(each.movedim(0, 1) for each in samples)) > -torch.inf).all()
     assert samples[0].unique(dim=1).shape[1] > 1
+
+
+LISTS: dict[str, Callable[[Any], Any]] = {
+    "topk": lambda p: p.topk(2)[0],
+    "best_first": lambda p: next(p.best_first())[0],
+    "enumerate_support": lambda p: trees_of(p.enumerate_support())[0],
+    "sample_without_replacement": lambda p: p.sample_without_replacement(2)[0],
+    "beam": lambda p: p.sample_without_replacement(2, method="beam")[0],
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_and_distinct_draws_of_transformed_scores_are_refused(make: Make, name: str) -> None:
+    def heads(scores: Tensor) -> Tensor:
+        return LISTS[name](make(scores))
+
+    for transformed in (vmap(heads, randomness="different"), grad(lambda scores: heads(scores).double().sum())):
+        with pytest.raises(TreeparseError, match="are not traced by torch.func .* on the whole batch"):
+            transformed(random_scores())
+
+
+def test_a_search_with_a_bound_of_transformed_scores_is_refused() -> None:
+    scores = random_scores()
+
+    def heads(siblings: Tensor) -> Tensor:
+        return NonProjectiveSiblingCRF(scores, siblings).mode_with_bound()[0]
+
+    with pytest.raises(TreeparseError, match="are not traced by torch.func"):
+        vmap(heads)(torch.stack([cube(scores)] * 2))
 
 
 @pytest.mark.parametrize("name", VALUES)

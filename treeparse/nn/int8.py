@@ -157,6 +157,8 @@ def _in_int8(module: nn.Module) -> nn.Module:
     if isinstance(module, nn.LSTM):
         return Int8LSTM(module)
     copied = copy.copy(module)
+    # The copy has dictionaries of its own: a hook that a library registers on the copy must not run in the model too.
+    vars(copied).update({name: value.copy() for name, value in vars(module).items() if isinstance(value, dict)})
     parts = {name: part if part is None else _in_int8(part) for name, part in module._modules.items()}
     if isinstance(module, LabelBiaffine):
         parts["mixer"] = Int8Linear(module.weight.T, None)

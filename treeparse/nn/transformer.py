@@ -235,6 +235,14 @@ class LayerMix(nn.Module):
         return self.scale * torch.tensordot(weights.softmax(0), layers, 1)
 
 
+def _transformer_of(config: TransformerConfig) -> nn.Module:
+    """Build the transformer of an encoder, with random weights."""
+    transformer = build_transformer(config.architecture)
+    if config.lora_rank:
+        add_adapters(transformer, config.lora_rank, config.lora_alpha, config.lora_dropout, config.lora_targets)
+    return transformer
+
+
 class TransformerEncoder(Encoder):
     """Vectors of words pooled from their subwords, a learned vector of the root and, optionally, a BiLSTM over these.
 
@@ -250,11 +258,10 @@ class TransformerEncoder(Encoder):
         self.pooling: Pooling = config.pooling
         self.unfreeze_at: float = config.unfreeze_at
         self.factor, self.decay = config.learning_rate_factor, config.layer_decay
-        transformer: Any = build_transformer(config.architecture)
+        self._config = config
         self.adapted: bool = config.lora_rank > 0
-        if self.adapted:
-            add_adapters(transformer, config.lora_rank, config.lora_alpha, config.lora_dropout, config.lora_targets)
-        self.transformer = transformer
+        self.transformer: Any = _transformer_of(config)
+        transformer = self.transformer
         size, layers = transformer.config.hidden_size, transformer.config.num_hidden_layers
         if config.mixed_layers > layers:
             raise TreeparseError(
@@ -273,8 +280,28 @@ class TransformerEncoder(Encoder):
         self._depths = layer_depths(self.transformer)
         if config.frozen:
             transformer.requires_grad_(False).eval()  # `train` sets this too, but nobody calls it on a new model
-        elif config.gradient_checkpointing:
-            checkpoint_layers(transformer)
+        self._checkpoint_layers()
+
+    def _checkpoint_layers(self) -> None:
+        if self._config.gradient_checkpointing and not self.frozen:
+            checkpoint_layers(self.transformer)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Replace the transformer by a new one with the same tensors, because the library's hooks cannot be pickled.
+
+        The library registers hooks when a transformer computes, and to checkpoint its layers.
+        """
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            plain = _transformer_of(self._config)
+        modules = dict(self.transformer.named_modules())
+        for name, module in plain.named_modules():
+            of_new = {key for key in vars(module) if "hooks" not in key and key != "_modules"}
+            vars(module).update({key: value for key, value in vars(modules[name]).items() if key in of_new})
+        return vars(self) | {"_modules": {**self._modules, "transformer": plain}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._checkpoint_layers()
 
     def forward(self, batch: Batch) -> Tensor:
         if (layers := batch.features.get("word_layers")) is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
-from treeparse.batch import is_plain
+from treeparse.batch import has_values, is_plain
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property, graph_property
 from treeparse.trees.arc_conflicts import allow_conflict, are_both_of_root, cross
@@ -22,6 +22,12 @@ from treeparse.trees.part_values import PartValues, bilinear_form, join_values, 
 from treeparse.trees.parts import Parts, scores_of_parts
 
 REQUIRES_GRAD = attrgetter("requires_grad")
+NOT_TRACED = (
+    "Lists of trees and draws without replacement (topk, best_first, enumerate_support, sample_without_replacement, "
+    "mode_with_bound) are not traced by torch.func and torch.export, because their steps depend on the scores' values: "
+    "call them outside of what is traced. Instead of torch.vmap, make vmap's dimension a batch dimension of the "
+    "distribution, and call them on the whole batch."
+)
 
 
 class BatchedTrees:
@@ -289,6 +295,7 @@ class BatchedTrees:
 
     def k_best(self, count: int) -> KBest:
         """Return a new list of the best trees, ``count`` of them computed."""
+        self.check_values()
         trees = self.family.k_best(self.original_parts, self.lengths)
         trees.extend(count, threads=torch.get_num_threads())
         self.require(torch.from_numpy(trees.scores[:, 0] > -np.inf))
@@ -305,6 +312,7 @@ class BatchedTrees:
         self, seeds: Tensor, count: int, method: DistinctMethod | None = None, labels: LabelDraws | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Draw trees: rows ``(*batch, k, n+1)``, with labels ``(*batch, k, 2n+2)``, log probabilities, keys."""
+        self.check_values()
         shifted, _ = self.shifted_parts
         draw = self.family.sample_without_replacement
         rows, log_probs, keys = draw(shifted.detach(), self.lengths, seeds, count, method=method, labels=labels)
@@ -338,6 +346,11 @@ class BatchedTrees:
             scores_of_parts(kind, scores, heads, self.lengths)
             for kind, scores in zip(self.family.part_kinds, self.original_parts.others, strict=True)
         ]
+
+    def check_values(self) -> None:
+        """Raise if torch traces the scores, which then have no values to search by."""
+        if not all(map(has_values, self.original_parts)):
+            raise TreeparseError(NOT_TRACED)
 
     def _require_heads(self, heads: Tensor) -> None:
         """Raise as ``require`` does if one of the heads ``(B, n+1)`` is missing that each item's first word has."""

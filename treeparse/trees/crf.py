@@ -421,6 +421,7 @@ class TreeCRF(TreeDistribution):
         if self.scores.shape[-1] > MAX_ENUMERATED_WORDS + 1:
             words = self.scores.shape[-1] - 1
             raise TreeparseError(f"The support can be enumerated for up to {MAX_ENUMERATED_WORDS} words, got {words}.")
+        self.batched.check_values()
         parts, lengths = self.batched.parts.detach(), self.batched.lengths
         trees = []
         for item in map(slice, range(len(lengths)), range(1, len(lengths) + 1)):

@@ -139,6 +139,7 @@ class NonProjectiveSiblingCRF(TreeCRF):
         """
         batched = self.batched
         _check_limit(limit)
+        batched.check_values()
         heads, scores, bounds, certified = self.family.best_trees_with_bounds(
             batched.original_parts, batched.lengths, limit
         )

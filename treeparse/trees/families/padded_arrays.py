@@ -29,7 +29,7 @@ def as_array(tensor: Tensor, dtype: torch.dtype | None = None) -> Any:
     """Convert a tensor to an array, by default of float64 or int64, whichever is its kind; float32 stays."""
     if dtype is None:
         dtype = kernel_dtype(tensor.dtype) if tensor.is_floating_point() else torch.int64
-    return tensor.detach().to("cpu", dtype).contiguous().numpy()
+    return tensor.detach().to("cpu", dtype).contiguous().resolve_neg().numpy()
 
 
 def kernel_dtype(dtype: torch.dtype) -> torch.dtype:
@@ -47,7 +47,7 @@ def run(kernel: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         if isinstance(value, Tensor):
             dtype = None if arrays or not value.is_floating_point() else torch.float64
             # The test takes less time than a conversion that changes nothing.
-            ready = value.is_cpu and value.is_contiguous() and value.dtype in READY
+            ready = value.is_cpu and value.is_contiguous() and value.dtype in READY and not value.is_neg()
             value = value.detach().numpy() if ready else as_array(value, dtype)
         arrays.append(value)
     results = kernel(*arrays, **options, threads=torch.get_num_threads())

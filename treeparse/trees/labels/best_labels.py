@@ -13,6 +13,7 @@ from treeparse.kernels.lists.labeled import LabeledTrees
 from treeparse.lazy import cached_property
 from treeparse.trees.batched_trees import BatchedTrees
 from treeparse.trees.families import KBest
+from treeparse.trees.families.padded_arrays import integers
 from treeparse.trees.labels import label_sums
 from treeparse.trees.labels.batched_labels import BatchedLabels
 from treeparse.trees.tree_lists import LabeledTree
@@ -39,7 +40,7 @@ class LabeledKBest:
     def __init__(self, listed: KBest, trees: BatchedTrees, labels: BatchedLabels) -> None:
         self._listed, self._trees, self._arc_scores, self._label_scores = listed, trees, trees.arcs.detach(), labels
         items, nodes = trees.arcs.shape[:2]
-        self._labeled = LabeledTrees(trees.lengths.cpu().numpy(), nodes)
+        self._labeled = LabeledTrees(integers(trees.lengths), nodes)
         # A row for each arc of the trees: the sums of arc and label score, best first, and their labels.
         self._values, self._labels = np.empty((0, labels.count)), np.empty((0, labels.count), np.int64)
         self._row_of_arc = np.full((items, nodes, nodes), -1)
@@ -184,6 +185,7 @@ class BestLabeled:
     def k_best(self, count: int) -> LabeledKBest:
         """Start a list of the best labelled trees, with the first ``count`` of each item."""
         best = self.under_best_labels
+        best.check_values()
         result = LabeledKBest(best.family.k_best(best.original_parts, best.lengths), self.trees, self.labels)
         result.extend(count, threads=torch.get_num_threads())
         best.require(torch.from_numpy(result.scores[:, 0] > -np.inf))
