@@ -38,6 +38,7 @@ NAMED = b"--b\r\nContent-Disposition: form-data; name=data\r\n"
         ({"probabilities": "perhaps"}, 400, "', got 'perhaps'."),
         ({"data": ""}, 400, "data: the file holds no sentence"),
         ({"data": "a\n\nb \xe9\xff".encode("latin-1")}, 400, "must be UTF-8, got the byte 0xe9"),
+        ({"input": "conllu"}, 400, "data:1: a line must have 10 columns, got 1: separate them by single tabs; is "),
         ({"input": "conllu", "data": conllu(("a",), ("b",)) + "3\tx\n"}, 400, "data:7: a line must have 10 columns"),
     ],
 )
