@@ -289,8 +289,9 @@ def test_ud_accepts_what_the_official_validator_accepts(tmp_path, capsys):
 
 def test_ud_is_asked_of_sound_files_only_and_what_reads_twice_not_of_standard_input(faulty, capsys):
     assert checked(capsys, "-q", "--ud", faulty) == checked(capsys, "-q", faulty)
-    assert "--ud reads the files again" in error_of(capsys, "check", "--ud", "-")
-    assert "--html reads the files again" in error_of(capsys, "check", "-", "--html", "page.html")
+    for pipe in ("-", "/dev/null"):
+        assert "--ud reads the files again" in error_of(capsys, "check", "--ud", pipe)
+        assert "--html reads the files again" in error_of(capsys, "check", pipe, "--html", "page.html")
 
 
 def test_ud_without_the_validator(clean, capsys, monkeypatch):

@@ -89,7 +89,9 @@ def test_outputs_that_cannot_be(model: str, corpus: Path, tmp_path: Path, capsys
     before = tree_below(tmp_path)
     x = corpus / "a" / "x.conllu"
     assert "would both be" in error_of(capsys, "predict", model, x, x, "-o", f"{tmp_path}/out/")
-    assert "Standard input has no name" in error_of(capsys, "predict", model, "-", x, "-o", f"{tmp_path}/out/")
+    for pipe, name in (("-", "<stdin>"), ("/dev/null", "/dev/null")):
+        problem = f"{name}: a pipe has no name for a file in the folder {tmp_path}/out/: name an output file"
+        assert problem in error_of(capsys, "predict", model, pipe, x, "-o", f"{tmp_path}/out/")
     assert tree_below(tmp_path) == before
 
 
@@ -243,7 +245,7 @@ def test_sentences_without_ids_have_those_of_their_place(model: str, tmp_path: P
 
 def test_what_cannot_be_shared_out(model: str, source: str, capsys: Capture) -> None:
     error = error_of(capsys, "predict", model, source, "-", "--shard", "1/2")
-    assert "shards need a file that every process can read" in error
+    assert "<stdin>: a pipe cannot be read more than once" in error
     for shard in ("0/2", "3/2", "2", "a/b"):
         problem = f"argument --shard: must be i/n with i from 1 to n, such as 2/4, got {shard!r}"
         assert problem in error_of(capsys, "predict", model, source, f"--shard={shard}")

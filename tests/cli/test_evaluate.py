@@ -7,6 +7,7 @@ import math
 import os
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,24 @@ GOLD = """\
 SYSTEM = GOLD.replace("3\tadvmod:neg", "3\tadvmod").replace("2\tnmod", "4\tobl")
 
 
+# The same text: "don't" stays whole, and the last two sentences are one.
+RAW = """\
+1\tdon't\t_\tAUX\t_\t_\t2\taux\t_\t_
+2\tgo\t_\tVERB\t_\t_\t0\troot\t_\t_
+3\t.\t_\tPUNCT\t_\t_\t2\tpunct\t_\t_
+
+1\ta\t_\tDET\t_\t_\t2\tdet\t_\t_
+2\thearing\t_\tVERB\t_\t_\t4\tnsubj:pass\t_\t_
+3\tis\t_\tAUX\t_\t_\t4\taux\t_\t_
+4\tscheduled\t_\tVERB\t_\t_\t0\troot\t_\t_
+5\ton\t_\tADP\t_\t_\t7\tcase\t_\t_
+6\tthe\t_\tDET\t_\t_\t7\tdet\t_\t_
+7\tissue\t_\tNOUN\t_\t_\t4\tobl\t_\t_
+8\tYes\t_\tINTJ\t_\t_\t4\tdiscourse\t_\t_
+
+"""
+
+
 @pytest.fixture
 def gold(tmp_path: Path) -> str:
     return written(tmp_path / "gold.conllu", GOLD)
@@ -69,10 +88,26 @@ def table_row(output: str, name: str) -> list[str]:
     return line.removeprefix(name).split()
 
 
-def official(gold: str, system: str) -> dict[str, str]:
+def official(gold: str, system: str, names: Sequence[str] = ("UAS", "LAS", "CLAS")) -> dict[str, str]:
     texts = (Path(path).read_text(encoding="utf-8") for path in (gold, system))
     scores = udeval.evaluate(*(udeval.load_conllu(io.StringIO(text), "memory", {}) for text in texts))
-    return {name: f"{100 * scores[name].f1:.2f}" for name in ("UAS", "LAS", "CLAS")}
+    return {name: f"{100 * scores[name].f1:.2f}" for name in names}
+
+
+def test_other_words_of_the_text_are_aligned(gold: str, tmp_path: Path, capsys: Capture) -> None:
+    system, output = written(tmp_path / "raw.conllu", RAW), tmp_path / "scores.json"
+    assert main(["evaluate", gold, system, "--output", str(output)]) == 0
+    shown, names = capsys.readouterr().out, ("Tokens", "Sentences", "Words", "UPOS", "UAS", "LAS", "CLAS")
+    assert "they are aligned as by the official scorer" in shown
+    expected = official(gold, system, names)
+    assert {name: table_row(shown, name)[0] for name in names} == expected
+    [scores] = json.loads(output.read_bytes())["systems"]
+    assert {name: f"{100 * scores['aligned'][name]['f1']:.2f}" for name in names} == expected
+    for others in (["--by-label"], ["--html", str(tmp_path / "x.html")], [gold]):
+        assert "split into the same words" in error_of(capsys, "evaluate", gold, system, *others)
+    other = written(tmp_path / "other.conllu", RAW.replace("issue", "issues"))
+    problem = "other.conllu:5: the text is not gold's, from here on: 'sYes', in gold 'Yes'; score a parse of the same"
+    assert problem in error_of(capsys, "evaluate", gold, other)
 
 
 def evaluated(capsys: Capture, *arguments: object) -> str:

@@ -98,7 +98,8 @@ def test_a_faulty_file_leaves_the_others(folder: Path, base: str) -> None:
         ({"inputs": ["in/missing*"]}, "no file matches"),
         ({"inputs": ["file:///missing/*.conllu"]}, "no file matches 'file:///missing"),
         ({"inputs": ["nobody://x/*"]}, "nobody://x/.* cannot be opened"),
-        ({"inputs": ["-"]}, "Standard input"),
+        ({"inputs": ["-"]}, "^<stdin>: a pipe cannot be read more than once"),
+        ({"inputs": ["/dev/null"]}, "^/dev/null: a pipe cannot be read more than once"),
     ],
 )
 def test_requests_that_no_cluster_can_do(folder: Path, options: dict[str, Any], problem: str) -> None:

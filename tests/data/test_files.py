@@ -1,11 +1,13 @@
 import io
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from treeparse.data.files import MAX_LINE, expand_paths, numbered_lines, open_input
+from treeparse.data.files import MAX_LINE, check_rereadable, expand_paths, numbered_lines, open_input
 from treeparse.errors import DataError, TreeparseError
 
 
@@ -52,6 +54,43 @@ def test_pattern_without_a_file_is_named(tmp_path, monkeypatch, pattern, message
     monkeypatch.delenv("NO_SUCH_VARIABLE", raising=False)
     with pytest.raises(TreeparseError, match=message):
         expand_paths([pattern])
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Iterator[str]:
+    """The path of a pipe as the shell's <(...) gives it."""
+    ends = os.pipe()
+    yield f"/dev/fd/{ends[0]}"
+    for end in ends:
+        os.close(end)
+
+
+def test_a_pipe_is_read_once_whatever_its_name(tmp_path: Path, pipe: str) -> None:
+    os.mkfifo(tmp_path / "named")
+    (tmp_path / "file").touch()
+    names = ["-", str(tmp_path / "named"), pipe]
+    for name in names:
+        source = "<stdin>" if name == "-" else name
+        problem = f"^{source}: a pipe cannot be read more than once, but {{}}: write it to a file first"
+        with pytest.raises(DataError, match=problem.format("each epoch does")):
+            check_rereadable(name, "each epoch does")
+        with pytest.raises(DataError, match=problem.format("the command names it twice")):
+            expand_paths([name, tmp_path / "file", name])
+    assert [*map(str, expand_paths(names))] == names
+    for path in (tmp_path, tmp_path / "file", tmp_path / "none"):
+        check_rereadable(path, "each epoch does")
+    assert len(expand_paths([tmp_path / "file"] * 2)) == 2
+
+
+def test_standard_input_has_two_names(pipe: str) -> None:
+    before = os.dup(0)
+    try:
+        os.dup2(int(pipe.rpartition("/")[2]), 0)
+        with pytest.raises(DataError, match=r"^/dev/stdin: a pipe cannot be read more than once"):
+            expand_paths(["-", "/dev/stdin"])
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
 
 
 class EndlessLine(io.RawIOBase):

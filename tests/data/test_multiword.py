@@ -38,6 +38,11 @@ def test_only_what_may_be_a_mistake_of_annotation_is_passed_over() -> None:
         assert doubt is None or "'Du', which is 'de' 'le' there" in doubt
 
 
+def test_of_raw_text_a_single_one_is_told() -> None:
+    doubt = RawTextCheck(None, KNOWN, is_raw=True).check([["le", "chat"]] * 50 + [["le", "chat", "du", "roi"]])
+    assert doubt is not None and "'du', which is 'de' 'le' there" in doubt
+
+
 @pytest.mark.parametrize("known", [{}, KNOWN])
 def test_words_that_are_split_say_nothing(known: dict[str, str]) -> None:
     assert RawTextCheck(None, known).check([["le", "chat", "de", "le", "roi"]]) is None

@@ -73,6 +73,18 @@ def test_single_sentences(line: str) -> None:
     assert (looked_at(line) != "") is (line in NOTICED)
 
 
+WRAPPED = ["The old man sat by the", "river and watched the ducks,", "which swam . Then", "he went home ."]
+WHOLE = ["The old man sat by the river .", "Then", "he went home ."]  # one may be a title
+
+
+@pytest.mark.parametrize("lines", [WRAPPED, WHOLE, [line.lower() for line in WRAPPED]])
+def test_lines_that_end_in_mid_sentence(lines: list[str]) -> None:
+    sentences = [line.split() for line in lines]
+    doubt = RawTextCheck(WORDS, has_lines=True).check(sentences) or ""
+    assert ("lines end in mid-sentence: in the first 4 sentences, 3 go on" in doubt) is (lines is WRAPPED)
+    assert RawTextCheck(WORDS).check(sentences) is None
+
+
 def test_the_sentence_says_what_was_seen_and_what_to_do() -> None:
     problem = looked_at("They saw her duck.")
     assert "in the first sentence, the token 'duck.' ends in punctuation" in problem

@@ -34,6 +34,7 @@ def word_lines(*heads: int | str) -> bytes:
 STRUCTURAL = {
     "missing column": (lines(row(1, 0), row(2, 1).removesuffix("\t_")), 6, "a line must have 10 columns, got 9: separ"),
     "spaces for tabs": (lines(row(1, 0).replace("\t", "  ")), 5, "a line must have 10 columns, got 1: separate them"),
+    "text": (lines("They saw her."), 5, "single tabs; is this text? To parse it, give --format text, and to"),
     "column too many": (lines(row(1, 0) + "\tx"), 5, "a line must have 10 columns, got 11: separate them"),
     "empty column": (lines(row(1, 0, form="")), 5, "the column FORM must not be empty; write a missing value as _"),
     "repeated word": (lines(row(1, 0), row(1, 0)), 6, "the ID must be 2, the next word, got '1'"),
@@ -53,7 +54,7 @@ STRUCTURAL = {
     "empty node skipped": (lines(row(1, 0), row("1.2")), 6, "1.2 is out of place: the next one here is 1.1"),
     "comment inside": (lines(row(1, 0), "# text = x"), 6, "before the first word; is the empty line between two"),
     "carriage return alone": (lines(row(1, 0), "\r\r", row(2, 1)), 6, "a line must have 10 columns, got 1"),
-    "comments only": (lines(), 4, "the sentence has no words"),
+    "comments only": (lines(), 4, "the sentence has no words; is this text?"),
     "invalid UTF-8": (
         lines(row(1, 0)).replace(b"x", b"caf\xe9"),
         5,

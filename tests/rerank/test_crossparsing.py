@@ -1,7 +1,9 @@
 """Folds are disjoint and complete, and what was broken off goes on."""
 
 import json
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import yaml
 from helpers.parsers import random_parser
 
 from treeparse.data import ConlluSentence, load_treebank, read_nbest
-from treeparse.errors import TreeparseError
+from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parser
 from treeparse.rerank import crossparsing
 from treeparse.rerank.crossparsing import Listing, crossparse, fold_indices
@@ -53,6 +55,14 @@ def test_each_sentence_is_listed_by_a_parser_that_never_saw_it(config: TrainConf
         parser = Parser.from_pretrained(tmp_path / "folds" / f"fold{fold}" / "run")
         [expected] = parser.kbest([list(gold[fold].words.forms)], 4)
         assert [(p.heads, p.labels) for p in lists[fold].parses] == [(p.heads, p.labels) for p in expected]
+
+
+def test_a_pipe_is_refused_before_it_is_read(config: TrainConfig, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    data = replace(config.data, dev=str(tmp_path / "pipe"))
+    with pytest.raises(DataError, match="pipe: a pipe cannot be read more than once, but cross-parsing"):
+        crossparse(replace(config, data=data), 3, Listing(4), quiet=True)
+    assert not (tmp_path / "folds").exists()
 
 
 def test_listing_reports_every_sentence_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,10 @@ NAMED = b"--b\r\nContent-Disposition: form-data; name=data\r\n"
         ({"model": "taggr"}, 404, "Models: plain-one, tagger; did you mean tagger?"),
         ({"probabilites": 1}, 400, "Unknown parameter 'probabilites'. Parameters: data, model"),
         ({"tokenizer": ""}, 400, "The models here have no tokenizer: send tokenised sentences without"),
+        ({"parser": "none"}, 400, "The models here parse every sentence: leave out parser=none"),
+        ({"parser": "beam=5"}, 400, "The parameter 'parser' must be one of '', 'none', got 'beam=5'."),
+        ({"parser": "", "tagger": "model_1"}, 400, "The parameter 'tagger' must be one of '', 'none', got 'model_1'."),
+        ({"tagger": "", "kbest": 2}, 400, "The parameter 'tagger' is for parses"),
         ({"input": "plaintext"}, 400, "'input' must be one of 'conllu', 'horizontal', 'vertical', got 'plaintext'."),
         ({"output": "jsonl"}, 400, "The output jsonl is for lists: send kbest=K"),
         ({"kbest": 0}, 400, "The parameter 'kbest' must be a whole number from 1 to 100, got '0'."),
@@ -34,6 +38,7 @@ NAMED = b"--b\r\nContent-Disposition: form-data; name=data\r\n"
         ({"probabilities": "perhaps"}, 400, "', got 'perhaps'."),
         ({"data": ""}, 400, "data: the file holds no sentence"),
         ({"data": "a\n\nb \xe9\xff".encode("latin-1")}, 400, "must be UTF-8, got the byte 0xe9"),
+        ({"input": "conllu"}, 400, "data:1: a line must have 10 columns, got 1: separate them by single tabs; is "),
         ({"input": "conllu", "data": conllu(("a",), ("b",)) + "3\tx\n"}, 400, "data:7: a line must have 10 columns"),
     ],
 )

@@ -51,6 +51,19 @@ def test_a_run_ends_with_the_model_of_its_best_epoch(tiny_config: Path, capsys: 
     assert f"LAS {best:.2%}" in shown and str(directory) in shown
 
 
+def test_a_run_from_a_pipe_says_that_it_cannot_be_resumed(
+    tiny_config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    treebank = (tiny_config.parent / "train.conllu").read_bytes()
+    read, write = os.pipe()
+    with open(write, "wb") as pipe:
+        assert len(treebank) < 2**16  # so much, pipes take
+        pipe.write(treebank)
+    train(config(tiny_config, data__train=f"/dev/fd/{read}", optimization__epochs=1))
+    os.close(read)
+    assert f"/dev/fd/{read} is a pipe, so this run cannot be resumed: " in capsys.readouterr().out
+
+
 def test_the_seed_fixes_the_run(tiny_config: Path, tmp_path: Path) -> None:
     first = weights(train(config(tiny_config), quiet=True))
     torch.rand(3)

@@ -1,5 +1,6 @@
 """Rounds of self-training: their settings, which one is best, and that a killed one ends as an unbroken one."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import yaml
 from helpers.forked import Forks
 from helpers.trained_runs import equal, weights
 
+from treeparse.errors import DataError
 from treeparse.shipped import shipped_file
 from treeparse.training import load_config
 from treeparse.training.self_training import Round, best_round, round_config, self_train
@@ -56,6 +58,13 @@ def test_the_best_round_by_hand() -> None:
     rounds = [Round(number, 0.5, las, 0, 0) for number, las in enumerate([0.3, 0.5, 0.5, 0.4])]
     assert best_round(rounds).number == 1
     assert best_round([Round(number, None, None, 0, 0) for number in range(3)]).number == 2
+
+
+def test_a_pipe_is_refused_before_it_is_read(config: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="pipe: a pipe cannot be read more than once, but self-training"):
+        self_train(load_config(config, [f"--data.train={tmp_path / 'pipe'}"]), 1, quiet=True)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.usefixtures("one_thread")

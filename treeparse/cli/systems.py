@@ -10,9 +10,10 @@ from treeparse.cli.common import counted
 from treeparse.data.conllu import ConlluSentence, scan_conllu
 from treeparse.data.files import expand_paths
 from treeparse.data.nbest import RANK, NBestList, format_of, join_trees, read_nbest
-from treeparse.data.validation import TreeCheck
+from treeparse.data.validation import FORM, ID, TreeCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.metrics import REMEDY, word_mismatch
+from treeparse.metrics.alignment import Tokenised, text_difference
 from treeparse.pictures.layout import Tree, arcs_of, count_marks
 from treeparse.pictures.page import Figure, Section
 from treeparse.pictures.tree import draw_tree
@@ -37,9 +38,11 @@ Results = tuple[list[ConlluSentence | None], list[NBestList] | None]
 
 
 def read_systems(
-    patterns: Sequence[str], args: argparse.Namespace, *, has_gold: bool = False
+    patterns: Sequence[str], args: argparse.Namespace, *, has_gold: bool = False, any_words: bool = False
 ) -> tuple[list[System], list[int], int]:
     """Read systems and restrict each to the sentences that are sound in all of them.
+
+    With ``any_words``, two files without faults whose words or sentences differ, but not their text, stay as they are.
 
     Returns:
         the systems, the indices of these sentences in the files, and the number of other sentences.
@@ -50,6 +53,8 @@ def read_systems(
             of the files of a glob are n-best files and others are not.
     """
     results = [_read(pattern, args, may_be_nbest=number > 0 or not has_gold) for number, pattern in enumerate(patterns)]
+    if any_words and (files := _of_other_words(results)):
+        return files, [], 0
     indices = []
     for index, same in enumerate(zip(*(sentences for sentences, _ in results), strict=False)):
         sound = [sentence for sentence in same if sentence is not None]
@@ -70,6 +75,35 @@ def read_systems(
         chosen = [sentence for index in indices if (sentence := sentences[index]) is not None]
         systems.append(System(chosen, None if lists is None else [lists[index] for index in indices]))
     return systems, indices, counts[0] - len(indices)
+
+
+def _of_other_words(results: Sequence[Results]) -> list[System] | None:
+    """Return gold and a system if they are one text in other words or sentences, otherwise None.
+
+    Raises:
+        DataError: they differ in their number of sentences and in their text.
+    """
+    gold, system = ([sentence for sentence in sentences if sentence] for sentences, _ in results)
+    are_whole = all(lists is None and None not in sentences for sentences, lists in results)
+    if not are_whole or [s.words.forms for s in gold] == [s.words.forms for s in system]:
+        return None
+    if difference := text_difference([*map(tokenised, gold)], [*map(tokenised, system)]):
+        if len(gold) == len(system):
+            return None  # the other message names the word
+        index, problem = difference
+        raise system[index].fault(problem)
+    return [System(gold), System(system)]
+
+
+def tokenised(sentence: ConlluSentence) -> Tokenised:
+    """Return the words of a sentence, and its tokens."""
+    tokens, end = list[tuple[str, int]](), 0  # the last word of the tokens
+    for row in sentence.rows():
+        first, _, last = row[ID].partition("-")
+        if first.isdecimal() and int(first) > end:
+            end = int(last or first)
+            tokens.append((row[FORM], end - int(first) + 1 if last else 0))
+    return sentence.words, tokens
 
 
 def _read(pattern: str, args: argparse.Namespace, *, may_be_nbest: bool) -> Results:

@@ -10,9 +10,11 @@ from pathlib import Path
 from treeparse import terminal
 from treeparse.cli.main import INTERRUPTED, Stopped, signals_exit
 from treeparse.corpus.request import check_new_folder
+from treeparse.data.files import is_stream
 from treeparse.training.reading import check_inputs, load_config
 from treeparse.training.run_directory import RunDirectory
 from treeparse.training.train_config import TrainConfig
+from treeparse.training.treebanks import data_files
 
 
 def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
@@ -70,12 +72,13 @@ def stoppable(work: Callable[[], object], remedy: Callable[[], str] = lambda: "t
     return code
 
 
-def how_to_resume(output: str | None) -> str:
-    """Return how to resume a run after a stop; ``output`` is its folder, None if it is unknown."""
-    run = None if output is None else RunDirectory(output)
-    if run is None or not run.config.exists():
+def how_to_resume(config: TrainConfig | None) -> str:
+    """Return how to resume a run after a stop; ``config`` has its settings, None if they are unknown."""
+    if config is None or not (run := RunDirectory(config.output)).config.exists():
         return "no run had begun: give the same command again"
     path = shlex.quote(str(run.path))
+    if any(map(is_stream, data_files(config.data))):
+        return f"this run read a pipe and cannot be resumed: remove {path} to train again"
     if not run.state.exists():
         return f"no epoch was complete; start again with: treeparse train --resume {path}"
     return f"go on with: treeparse train --resume {path} (the parser so far: treeparse export {path})"

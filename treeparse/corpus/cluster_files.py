@@ -23,7 +23,7 @@ import torch
 from treeparse.corpus.corpus_parsing import parse_parts
 from treeparse.corpus.request import CorpusInput, CorpusPart, CorpusRequest, targets_of
 from treeparse.corpus.sentences import CorpusSummary
-from treeparse.data.files import STANDARD_STREAM, expand_paths
+from treeparse.data.files import check_rereadable, expand_paths
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.shipped import installed_version
@@ -119,10 +119,10 @@ def stored_files(patterns: Sequence[str | Path]) -> list[StoredFile]:
     """
     files: list[StoredFile] = []
     for pattern in map(str, patterns):
-        if pattern == STANDARD_STREAM:
-            raise TreeparseError("Standard input is no file that others can read: name files.")
         if not is_url(pattern):
-            files += [StoredFile(os.path.abspath(path)) for path in expand_paths([pattern])]
+            for path in expand_paths([pattern]):
+                check_rereadable(path, "a cluster reads files by their names")
+                files.append(StoredFile(os.path.abspath(path)))
             continue
         system, path = _system_of(pattern)
         matches = sorted(system.glob(path))

@@ -115,7 +115,9 @@ class ChunkParser:
         self._reader, self._tokenizer, trees = request.reader(), request.load_tokenizer(), request.trees
         tree_check = TreeCheck(model.networks[0].config.single_root, partial=True, heads=trees.keep_heads)
         self._tree_check = tree_check if trees.keep_heads or trees.within else None
-        self._text_check = RawTextCheck(model.known_words(), model.multiword_tokens())
+        self._text_check = RawTextCheck(
+            model.known_words(), model.multiword_tokens(), has_lines=True, is_raw=self._tokenizer is not None
+        )
 
     def parse(self, items: Sequence[RawOrEnd], advance: Advance) -> ParsedChunk[Result]:
         """Parse a chunk; ``advance`` is called after each batch."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence, parse_conllu, raw_conllu
-from treeparse.data.files import STANDARD_STREAM, compression_of_name, open_input
+from treeparse.data.files import check_rereadable, compression_of_name, open_input
 from treeparse.data.tokenised import forms_of, parse_text, raw_text
 from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
@@ -83,12 +83,10 @@ class Reader(ABC):
         """Return the length of a file, which shards divide; in bytes, decompressed, unless a format has another unit.
 
         Raises:
-            DataError: the path is standard input, a pipe or a device, or a damaged compressed file.
+            DataError: the path is a pipe or a damaged compressed file.
             OSError: the file cannot be read.
         """
-        if str(path) == STANDARD_STREAM or (path.exists() and not path.is_file()):
-            problem = "shards need a file that every process can read: write this input to a file first"
-            raise DataError(problem, source=str(path))
+        check_rereadable(path, "every shard reads its inputs")
         if compression_of_name(path) is None:
             return path.stat().st_size
         with open_input(path) as stream:
@@ -245,8 +243,7 @@ class ParquetReader(JsonlReader):
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     """Open a Parquet file; raise ``DataError`` if it is damaged."""
-    if not path.is_file():
-        raise DataError("Parquet is read from its end: write this input to a file first", source=str(path))
+    check_rereadable(path, "Parquet is read from its end")
     pyarrow = load_pyarrow(path)
     try:
         with pyarrow.parquet.ParquetFile(path) as file:

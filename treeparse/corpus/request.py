@@ -11,11 +11,11 @@ from pathlib import Path
 
 from treeparse.corpus.readers import READERS, Reader, ReaderOptions
 from treeparse.corpus.writers import FileWriter, WriterOptions, make_writer
-from treeparse.data.files import STANDARD_STREAM, expand_paths, plain_name
+from treeparse.data.files import STANDARD_STREAM, display_name, expand_paths, is_stream, plain_name
 from treeparse.data.nbest import format_of
 from treeparse.data.outputs import check_output
 from treeparse.data.raw_text import Tokenizer, tokenizer_named
-from treeparse.errors import TreeparseError
+from treeparse.errors import DataError, TreeparseError
 from treeparse.model import TreeRequest
 from treeparse.model.folder import FILES, RUN_MODEL
 from treeparse.user_code import class_named
@@ -253,7 +253,7 @@ def list_parts(
         others: further files, and folders of models or runs, that are read; they need not exist.
 
     Raises:
-        TreeparseError: two inputs have one output, standard input goes to a folder, an input that is no file has
+        TreeparseError: two inputs have one output, a pipe goes to a folder, an input that is no file has
             shards, an output cannot be written or is an input, or a file does not exist.
         OSError: the folder of an output cannot be made or written to.
     """
@@ -304,7 +304,7 @@ def targets_of(paths: Sequence[str | Path], request: CorpusRequest) -> list[tupl
     """Return the output of each input and, if they are asked for, its list of faults; paths may be URLs.
 
     Raises:
-        TreeparseError: two inputs have one output, or standard input goes to a folder.
+        TreeparseError: two inputs have one output, or a pipe goes to a folder.
     """
     suffix = request.writer().suffix
     keeps_names = suffix == ".conllu" and request.input_format == "conllu"  # because the format stays the same
@@ -319,8 +319,9 @@ def _targets(paths: Sequence[str | Path], folder: str, suffix: str | None) -> li
 
     ``suffix`` replaces the suffix of the name; None keeps it.
     """
-    if "-" in map(str, paths):
-        raise TreeparseError(f"Standard input has no name for a file in the folder {folder}: name an output file.")
+    if stream := next(filter(is_stream, paths), None):
+        problem = f"a pipe has no name for a file in the folder {folder}: name an output file"
+        raise DataError(problem, source=display_name(stream))
     files = [os.path.abspath(path) for path in paths]
     try:
         common = os.path.commonpath([*map(os.path.dirname, files)])

@@ -142,6 +142,19 @@ def display_name(path: str | Path | InMemory) -> str:
     return STDIN if str(path) == STANDARD_STREAM else str(path)
 
 
+def is_stream(path: str | Path) -> bool:
+    """Return whether a path is standard input, a pipe or a device, which can be read only once."""
+    is_file = os.path.isfile(path) or os.path.isdir(path)
+    return str(path) in (STANDARD_STREAM, STDIN) or (os.path.exists(path) and not is_file)
+
+
+def check_rereadable(path: str | Path, reason: str) -> None:
+    """Raise a ``DataError`` if a path can be read only once; ``reason`` says why once is not enough."""
+    if is_stream(path):
+        problem = f"a pipe cannot be read more than once, but {reason}: write it to a file first, and name that file"
+        raise DataError(problem, source=display_name(path))
+
+
 @contextmanager
 def open_input(path: str | Path | InMemory) -> Iterator[BinaryIO]:
     """Open a file, ``-`` (standard input) or bytes in memory for reading bytes.
@@ -200,7 +213,7 @@ def _check_not_compressed(head: bytes, source: str) -> None:
     if compression is None:
         return
     remedy = f"give it a name that ends in {compression.suffix}, and it is decompressed"
-    if source == STDIN:
+    if is_stream(source):
         remedy = f"decompress it in the pipe by {compression.name} -dc"
     raise DataError(f"this is compressed by {compression.name}: {remedy}", source=source)
 
@@ -209,12 +222,18 @@ def expand_paths(patterns: Sequence[str | Path]) -> list[Path]:
     """Expand ``~``, ``$VARIABLES`` and globs (``**`` too), each glob's files sorted; ``-`` stays.
 
     Raises:
-        TreeparseError: if a pattern matches no file or names an unset variable, or this Python cannot decompress a
-            file; the message names it.
+        TreeparseError: if a pattern matches no file or names an unset variable, a pipe is named twice, or this Python
+            cannot decompress a file; the message names it.
     """
     paths = [path for pattern in patterns for path in _expand(str(pattern))]
+    streams: list[os.stat_result] = []
     for path in paths:
         check_compression(path)
+        if is_stream(path):
+            stream = os.fstat(0) if str(path) == STANDARD_STREAM else os.stat(path)
+            if any(os.path.samestat(stream, other) for other in streams):
+                check_rereadable(path, "the command names it twice")
+            streams.append(stream)
     return paths
 
 

@@ -21,6 +21,7 @@ SPACE_AFTER_NO = "SpaceAfter=No"
 UNKNOWN = [EMPTY] * 7  # the columns between FORM and MISC
 CHECKED = 100  # sentences
 SELDOM = 20  # one unsplit multiword token in more sentences than these may be an error of annotation
+MOST_WHOLE = 4  # lines for each one that ends in mid-sentence; wrapped text has fewer than three
 MOST_ATTACHED = 0.25  # attached marks in training for each separate one; with more, "duck." may be a word
 MOST_MULTIWORD = 500  # multiword tokens that a model stores
 RARELY_WHOLE = 0.1  # the most occurrences of a form as one word, for each one as a multiword token
@@ -180,21 +181,36 @@ class RawTextCheck:
 
     Paragraphs have one or more ends of sentences, as tokens, before their last token.
 
+    Lines that end in mid-sentence have no mark at their end, and the next line begins with a small letter.
+
     Unsplit multiword tokens are forms that the training data splits into words, such as French "du", in one of twenty
     sentences or more.
 
     Args:
-        words: the words of the training data, in lower case; without them the check finds only paragraphs.
+        words: the words of the training data, in lower case; without them the check finds no raw text.
         multiword: its multiword tokens, in lower case, with their words.
+        has_lines: whether the sentences are lines of text, or of such lines, in order.
+        is_raw: whether a tokenizer has made the words, so that a single unsplit multiword token is no error of
+            annotation.
     """
 
-    def __init__(self, words: Vocabulary | None, multiword: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        words: Vocabulary | None,
+        multiword: Mapping[str, str] = MappingProxyType({}),
+        *,
+        has_lines: bool = False,
+        is_raw: bool = False,
+    ) -> None:
         self._words = Vocabulary((), ()) if words is None else words
         self._marks: str | None = None  # marks that training has as tokens; computed when first needed
         self._sentences = self._attached = self._separate = self._inner_ends = 0
         self._example: str | None = None
         self._multiword, self._unsplit = multiword, 0
         self._unsplit_example: str | None = None
+        self._has_lines, self._seldom = has_lines, CHECKED if is_raw else SELDOM
+        self._is_open = False  # the last line: it ends in a letter or a comma
+        self._cuts = self._ends = self._capitals = 0  # lines, by their ends and starts
         self._reported = False
 
     def check(self, sentences: Iterable[Sequence[str]]) -> str | None:
@@ -210,7 +226,11 @@ class RawTextCheck:
         return problem
 
     def _count(self, forms: Sequence[str]) -> None:
-        last = len(forms) - 1
+        last, start, end = len(forms) - 1, forms[0][:1], forms[-1][-1:]
+        self._cuts += self._is_open and start.islower()
+        self._capitals += start.isupper()
+        self._ends += end in _ENDS
+        self._is_open = end == "," or (end != "" and _is_letter(end))
         for index, form in enumerate(forms):
             if not form:
                 continue
@@ -240,12 +260,19 @@ class RawTextCheck:
                 "training data, and the model parses such tokens badly. Tokenise the text first, one sentence a line, "
                 f"spaces around punctuation ({_spaced(self._example)!r}), for example by {_TOOLS}."
             )
+        is_cased = self._ends and self._capitals  # otherwise small letters say nothing
+        if self._has_lines and is_cased and self._cuts >= max(2, self._sentences / MOST_WHOLE):
+            return (
+                f"lines end in mid-sentence: in {checked}, {self._cuts} go on in the next line with a small letter. "
+                "Each line is parsed by itself: join the lines first, to a paragraph a line for --tokenizer, otherwise "
+                "to a sentence a line."
+            )
         if self._inner_ends >= max(2, self._sentences):
             return (
                 f"this looks like paragraphs: in {checked}, {self._inner_ends} ends of sentences are before the last "
                 f"word. A tree is for one sentence: split the text first, one a line, for example by {_TOOLS}."
             )
-        if self._unsplit_example is not None and self._unsplit >= self._sentences / SELDOM:
+        if self._unsplit_example is not None and self._unsplit >= self._sentences / self._seldom:
             words = " ".join(map(repr, self._multiword[self._unsplit_example.lower()].split()))
             tokens = "token that is" if self._unsplit == 1 else "tokens that are"
             return (

@@ -18,6 +18,7 @@ NO_HEADS = f"no word has a head {NO_HEAD}"
 NO_LABELS = "no word has a label (DEPREL is _)"
 NO_UTF8 = "a line is not valid UTF-8"
 CONVERT = "convert the file, for example by iconv -f ENCODING -t UTF-8"
+IS_TEXT = "; is this text? To parse it, give --format text, and to the server input=horizontal"
 
 _NUMBER = r"[1-9][0-9]{0,8}"  # int() refuses endless digits, and no sentence has a billion words
 _WORD = re.compile(_NUMBER)
@@ -94,7 +95,8 @@ def byte_order_mark_problem(line: str) -> str | None:
 
 def _column_problem(columns: list[str]) -> str | None:
     if len(columns) != len(COLUMNS):
-        return f"a line must have 10 columns, got {len(columns)}: separate them by single tabs"
+        remedy = f"separate them by single tabs{IS_TEXT * (len(columns) == 1)}"
+        return f"a line must have 10 columns, got {len(columns)}: {remedy}"
     if "" in columns:
         return f"the column {COLUMNS[columns.index('')]} must not be empty; write a missing value as _"
     return None
@@ -151,7 +153,7 @@ class _IdOrder:
     def faults_at_end(self, line: int) -> list[Fault]:
         """Return the faults that only the end of the sentence shows; ``line`` is the number of its last line."""
         if not self._word:
-            return [(line, "the sentence has no words")]
+            return [(line, f"the sentence has no words{IS_TEXT}")]
         if self._covered > self._word:
             return [(self._range_line, f"the range ends at word {self._covered}, but the last word is {self._word}")]
         return []

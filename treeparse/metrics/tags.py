@@ -43,7 +43,7 @@ def tag_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray[
     counts, all_right = np.zeros(TAG_COUNTS_SHAPE, np.int64), np.ones(sum(map(len, gold)), np.bool_)
     for row, (name, column) in enumerate(COLUMNS.items()):
         values, others = (_values(side, column) for side in (gold, system))
-        right = np.array([_equal(name, *pair) for pair in zip(values, others, strict=True)], np.bool_)
+        right = np.array([equal_tags(name, *pair) for pair in zip(values, others, strict=True)], np.bool_)
         known = [sum(value != EMPTY for value in side) for side in (values, others)]
         counts[row] = right.sum(), *known, len(right)
         all_right &= right
@@ -69,7 +69,7 @@ def _values(sentences: Sequence[Sentence], column: str) -> list[str]:
     return [value for values, count in columns for value in values or [EMPTY] * count]
 
 
-def _equal(name: str, gold: str, system: str) -> bool:
+def equal_tags(name: str, gold: str, system: str) -> bool:
     """Whether two values of a column are equal, features in any order and only universal ones."""
     if name != "ufeats":
         return gold == system

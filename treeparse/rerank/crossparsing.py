@@ -21,6 +21,7 @@ from treeparse.training.run import train
 from treeparse.training.run_directory import begin_runs
 from treeparse.training.train_config import TrainConfig
 from treeparse.training.trainer import on_one_device, training_device
+from treeparse.training.treebanks import check_rereadable_files
 
 Method = Literal["best", "samples", "different_samples"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -90,6 +91,7 @@ def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool
             "Cross-parsing trains its parsers on one device each, but trainer.devices or trainer.num_nodes asks for "
             "more: leave them out."
         )
+    check_rereadable_files(config.data, "cross-parsing reads its data for every parser")
     sentences = load_treebank(  # as training does
         config.data.train,
         partial=config.data.partial,

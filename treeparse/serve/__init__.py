@@ -8,9 +8,9 @@ query, or in a body that is ``application/x-www-form-urlencoded`` or ``multipart
     model            a name from /models, or the part of a name before a hyphen; by default the first one
     input            conllu (default), horizontal: one a line, words between spaces, or vertical: one word a line
     output           conllu (default); of lists jsonl, too
-    tagger           write the tags that the model predicts; no effect on lists, and if the model predicts none
-    parser           no effect: every sentence is parsed
-    tokenizer        an error: send tokenised sentences without it
+    tagger           write the tags that the model predicts; no effect if the model predicts none; an error with lists
+    parser           no effect: every sentence is parsed, so that parser=none is an error
+    tokenizer        an error: send tokenised sentences without it; these three have no other value than none
 
     probabilities    1: write probabilities of arcs and labels in MISC, of trees and their entropy in comments, as
                      predict does; in JSON Lines as fields of each tree

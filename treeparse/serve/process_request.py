@@ -15,6 +15,7 @@ NAMES = ("data", "model", "input", "output", *FLAGS, "kbest", "sample", "seed", 
 INPUTS = ("conllu", "horizontal", "vertical")
 OUTPUTS = tuple(TEXT_WRITERS)
 SWITCH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+NONE = "none"  # the value of a flag that turns it off
 LARGEST_SEED = 2**63 - 1
 
 
@@ -85,13 +86,18 @@ def read_request(parameters: Mapping[str, str], models: Collection[str], limits:
             raise RequestError(400, problem + (did_you_mean(name, NAMES) or "."))
     if "data" not in parameters:
         raise RequestError(400, "The parameter 'data' is missing: it holds the sentences.")
-    if parameters.get("tokenizer", "none") != "none":
+    if parameters.get("tokenizer", NONE) != NONE:
         raise RequestError(
             400,
             "The models here have no tokenizer: send tokenised sentences without the parameter 'tokenizer', with "
             "input=horizontal one a line, words separated by spaces.",
         )
+    if _one_of("parser", parameters.get("parser", ""), ("", NONE)) == NONE:
+        raise RequestError(400, "The models here parse every sentence: leave out parser=none.")
     trees = _trees(parameters, limits)
+    tags = _one_of("tagger", parameters.get("tagger", NONE), ("", NONE)) != NONE
+    if tags and trees.is_list:
+        raise RequestError(400, "The parameter 'tagger' is for parses: leave it out of lists.")
     output = _one_of("output", parameters.get("output", OUTPUTS[0]), OUTPUTS)
     if "seed" in parameters and trees.method != "sample":
         raise RequestError(400, "The parameter 'seed' needs the parameter 'sample': send sample=K, or leave out seed.")
@@ -102,7 +108,7 @@ def read_request(parameters: Mapping[str, str], models: Collection[str], limits:
         input=_one_of("input", parameters.get("input", INPUTS[0]), INPUTS),
         output=output,
         trees=trees,
-        tags=parameters.get("tagger", "none") != "none",
+        tags=tags,
     )
 
 

@@ -264,8 +264,7 @@ class Service:
 def _answer(job: Job) -> bytes:
     """Return the body of an answer: the model's name, the software and the text of the trees, as UDPipe does."""
     request, trees = job.request, job.request.trees
-    tags = request.tags and not trees.is_list
-    options = WriterOptions(lists=trees.is_list, tags=tags, probabilities=trees.probabilities)
+    options = WriterOptions(lists=trees.is_list, tags=request.tags, probabilities=trees.probabilities)
     lists = (NBestList(s, tuple(parses)) for s, parses in zip(job.sentences, job.lists.result(), strict=True))
     text = "".join(TEXT_WRITERS[request.output](options).texts(lists))
     software = [f"treeparse {installed_version()}"]

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser, get_loader
 
-from treeparse.data.files import expand_paths
+from treeparse.data.files import is_stream
 from treeparse.data.yaml import UniqueKeyLoader
 from treeparse.errors import TreeparseError
 from treeparse.model.folder import check_local_model
@@ -23,6 +23,7 @@ from treeparse.nn.huggingface import no_adapters
 from treeparse.objectives import Objective
 from treeparse.training.train_config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
 from treeparse.training.trainer import add_trainer_arguments, trainer_settings
+from treeparse.training.treebanks import data_files
 from treeparse.user_code import import_code
 
 FILES = ("data.train", "data.dev", "data.unlabelled")  # options that take several values, separated by spaces
@@ -94,10 +95,7 @@ def _check_learning(config: TrainConfig, options: Options) -> None:
 
 def check_inputs(config: TrainConfig) -> None:
     """Raise for files, models and libraries that a run needs and that do not exist."""
-    for patterns in (config.data.train, config.data.dev, config.data.unlabelled):
-        expand_paths([patterns] if isinstance(patterns, str) else patterns or [])
-    if config.data.vectors is not None and not Path(config.data.vectors).exists():
-        raise TreeparseError(f"data.vectors names {config.data.vectors}, which does not exist.")
+    data_files(config.data)
     if config.init_from is not None:
         check_local_model(config.init_from)
     encoder = config.model.encoder
@@ -177,7 +175,7 @@ def _read_options(texts: Sequence[str]) -> Options:
 
 def _file_settings(path: str | Path) -> dict[Any, Any]:
     """Read the settings of a file; raise if it does not exist, is no YAML or repeats a key."""
-    if not Path(path).is_file():
+    if not (Path(path).is_file() or is_stream(path)):
         raise TreeparseError(f"There is no config file {str(path)!r}; treeparse config lists the shipped ones.")
     try:
         text = Path(path).read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import torch
 from treeparse.data.batches.mixing import EpochSampler, TrainingMix
 from treeparse.data.batches.steps import steps_of
 from treeparse.data.batches.treebank_module import TreebankModule
-from treeparse.data.files import expand_paths
+from treeparse.data.files import display_name, expand_paths, is_stream
 from treeparse.data.raw_text import multiword_tokens
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
@@ -42,9 +42,11 @@ from treeparse.training.run_directory import (
     write_csv,
 )
 from treeparse.training.train_config import TrainConfig
-from treeparse.training.trainer import Processes, join, training_device
+from treeparse.training.trainer import Processes, join, on_one_device, training_device
 from treeparse.training.treebanks import (
     check_objective,
+    check_rereadable_files,
+    data_files,
     dev_sentences,
     files_remark,
     listed,
@@ -70,6 +72,8 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
     caller can correct.
     """
     run = RunDirectory(config.output)
+    if not on_one_device(config.trainer):
+        check_rereadable_files(config.data, "each process of the run reads its data")
     with without_notices(quiet=quiet), repeatable(training_device(config.trainer)):
         processes = join(config.trainer)
         console = Console(quiet=quiet or not processes.is_first)
@@ -134,6 +138,9 @@ def _begun(
 ) -> tuple[Training | LinearTraining, RunState | None]:
     """Prepare a run or its resumption, and write the files of the run that no epoch changes."""
     state = run.read_state() if resume else None
+    for path in filter(is_stream, data_files(config.data)):
+        remedy = "to be able to resume, write it to a file first, and train from that file"
+        console.say(f"{display_name(path)} is a pipe, so this run cannot be resumed: {remedy}")
     training = _prepare(config, run, state, processes, console)
     if processes.is_first:
         run.begin(training.config.to_yaml(), replace=resume)

@@ -27,7 +27,7 @@ from treeparse.training.run import train
 from treeparse.training.run_directory import RunDirectory, begin_runs, best_record
 from treeparse.training.train_config import DataConfig, OptimizationConfig, TrainConfig
 from treeparse.training.trainer import BINDING, Processes, join, training_device
-from treeparse.training.treebanks import listed
+from treeparse.training.treebanks import check_rereadable_files, listed
 
 SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"
 STEPS = 1600  # of a round with text, if the config sets neither steps nor epochs
@@ -150,6 +150,7 @@ class _SelfTraining:
     ) -> None:
         self.config, self.least_log_prob, self.console, self.processes = config, least_log_prob, console, processes
         self.folder, self.text = Path(config.output), _text(config)
+        check_rereadable_files(config.data, "self-training reads its data in every round")
         self.text.share(0)  # raises if there is no sentence
         self.sentences = _count_checked(self.text, getattr(config.model.encoder, "tags", ()))
 

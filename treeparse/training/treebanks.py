@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -11,7 +12,7 @@ from treeparse.data.batches.mixing import SmoothedDraw, TrainingMix
 from treeparse.data.batches.unlabelled import UnlabelledText
 from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, has_tree, with_plain_labels
-from treeparse.data.files import expand_paths
+from treeparse.data.files import check_rereadable, expand_paths
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives import Objective
@@ -71,6 +72,17 @@ def load_treebanks(config: TrainConfig, say: Say) -> Treebanks:
     counts = Counter(number for number, _ in rest)
     sizes = [counts[number] for number in range(len(treebanks))]
     return Treebanks([sentence for _, sentence in rest], [sentence for _, sentence in dev], sizes)
+
+
+def data_files(data: DataConfig) -> list[Path]:
+    """Return the files of all settings of the data; raise if one is missing, or a pipe is named twice."""
+    return expand_paths([*listed(data.train), *listed(data.dev), *listed(data.unlabelled), *listed(data.vectors)])
+
+
+def check_rereadable_files(data: DataConfig, reason: str) -> None:
+    """Raise for a file of the data that can be read only once; ``reason`` says why once is not enough."""
+    for path in data_files(data):
+        check_rereadable(path, reason)
 
 
 def dev_sentences(config: TrainConfig, treebanks: Treebanks, train: Sequence[Sentence], say: Say) -> list[Sentence]:

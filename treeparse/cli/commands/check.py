@@ -18,7 +18,7 @@ from treeparse.cli.score_tables import Table, lines_of
 from treeparse.cli.systems import figure_of, section_of, tree_of
 from treeparse.corpus.request import check_outputs
 from treeparse.data.conllu import ConlluSentence, scan_conllu
-from treeparse.data.files import STANDARD_STREAM, expand_paths, open_input, plain_name
+from treeparse.data.files import check_rereadable, expand_paths, open_input, plain_name
 from treeparse.data.outputs import atomic_write
 from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 from treeparse.data.validation import CONVERT, NO_HEADS, NO_LABELS, NO_UTF8, TreeCheck
@@ -147,9 +147,8 @@ def run(args: argparse.Namespace) -> int:
     """Check the files; the exit code is 1 if there are faults."""
     check_outputs([args.output, args.html], inputs=args.files, overwrite_input=args.overwrite_input)
     paths = expand_paths(args.files)
-    if (args.ud or args.html is not None) and STANDARD_STREAM in map(str, paths):
-        option = "--ud" if args.ud else "--html"
-        raise TreeparseError(f"{option} reads the files again, which standard input cannot be: name a file.")
+    for path in paths if args.ud or args.html is not None else ():
+        check_rereadable(path, f"{'--ud' if args.ud else '--html'} reads the files again")
     validator = None
     if args.ud:
         from udtools import Validator  # an extra; if it is missing, `cli.main` names it

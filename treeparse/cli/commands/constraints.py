@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.count is not None or args.exact:
         raise TreeparseError("--count and --exact say what is extracted: leave them out of a report.")
     check_outputs([args.output], inputs=args.inputs[2:], others=args.inputs[:2], overwrite_input=args.overwrite_input)
-    expand_paths(args.inputs[1:2])
+    expand_paths(args.inputs[1:])
     check_models(args.inputs[:1], args)
     atomic_write(args.output, "\n".join(_report(args)) + "\n")
     return 0

@@ -32,13 +32,14 @@ from treeparse.cli.score_tables import (
     oracle_table,
     report_tables,
 )
-from treeparse.cli.systems import System, figure_of, read_systems, section_of, tree_of
+from treeparse.cli.systems import System, figure_of, read_systems, section_of, tokenised, tree_of
 from treeparse.corpus.request import check_outputs
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.outputs import atomic_write
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
 from treeparse.metrics import Calibration, Comparison, attachment_scores, oracle_scores, paired_bootstrap, tag_scores
+from treeparse.metrics.alignment import aligned_scores
 from treeparse.metrics.error_analysis import (
     Advantage,
     Direction,
@@ -61,6 +62,7 @@ MOST_RESAMPLES = 10**7  # all are in memory at once
 CONFUSIONS = 20  # pairs of labels
 LABELS = 25  # the most frequent ones in gold
 WORST = 20  # sentences
+ALIGNED = "Words or sentences differ from gold's: they are aligned as by the official scorer of CoNLL 2018."
 OF_MODELS = {  # options that need a model, and what to do
     "decoder": "says how a model parses: name one by --model DIR.",
     "combine": "says how several models parse as one: name them by --model DIR DIR.",
@@ -80,6 +82,10 @@ UAS, LAS and CLAS are computed as by the official scorer of the CoNLL 2018 share
 and punctuation counts. Punctuation is every word of gold UPOS PUNCT or, if UPOS is _, of punctuation characters only.
 UPOS, XPOS, UFeats (universal features only) and AllTags are that scorer's scores of tags: of the tags that a model
 predicts, and of those columns of a file that differ from GOLD.
+
+If a SYSTEM has the text of GOLD, but other words or sentences, as a parse of raw text has, its words are aligned with
+gold's as that scorer does, and the scores are its F1, precision and recall of tokens, sentences, words, tags, heads and
+labels. Then there is no second system, no --by-label and no --html.
 
 Two systems are compared by a paired bootstrap: p is the two-sided probability of such a difference if both parse
 equally well. Two more tables list the words that A has right and B has wrong (head and universal label), and the
@@ -172,7 +178,15 @@ def run(args: argparse.Namespace) -> int:
     outputs, inputs = [args.output, args.html], [args.gold, *args.systems]
     check_outputs(outputs, inputs=inputs, others=models, overwrite_input=args.overwrite_input)
     check_models(models, args)
-    evaluation = _evaluate(args)
+    _check_systems(args)
+    any_words = len(args.systems) == 1 and not (args.model or args.html or args.by_label)
+    with Console(quiet=args.quiet).during("reading the files"):
+        patterns = [args.gold, *args.systems]
+        files, indices, left_out = read_systems(patterns, args, has_gold=True, any_words=any_words)
+    if not indices:
+        _write_aligned(files[0], files[1], args)
+        return 0
+    evaluation = _evaluate(files, left_out, args)
     systems, tables = evaluation.systems, _tables(evaluation, args)
     heading = [f"gold    {args.gold}", f"system  {systems[0].name}"]
     if len(systems) > 1:
@@ -205,7 +219,8 @@ class _Evaluation:
     left_out: int  # faulty sentences
 
 
-def _evaluate(args: argparse.Namespace) -> _Evaluation:
+def _check_systems(args: argparse.Namespace) -> None:
+    """Raise unless there are gold trees, and one or two systems that the options fit."""
     if args.gold is None:
         raise TreeparseError("There are no gold trees to score against: name a file, GOLD.")
     count = len(args.model) + len(args.systems)
@@ -214,12 +229,29 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
     for option, remedy in OF_MODELS.items():
         if getattr(args, option) and not args.model:
             raise TreeparseError(f"--{option} {remedy}")
-    with Console(quiet=args.quiet).during("reading the files"):
-        (gold_file, *files), _, left_out = read_systems([args.gold, *args.systems], args, has_gold=True)
+
+
+def _write_aligned(gold: System, system: System, args: argparse.Namespace) -> None:
+    """Print the scores of a file of other words or sentences than gold and, if asked, write them as JSON."""
+    scores = aligned_scores(*([*map(tokenised, file.sentences)] for file in (gold, system)))
+    if args.output != "-" and not (args.quiet and args.output):
+        rows = [["", "F1", "precision", "recall", "gold", "system"]]
+        for name, score in scores.items():
+            shares = map(percent, (score.f1, score.precision, score.recall))
+            rows.append([name, *shares, f"{score.gold:,}", f"{score.system:,}"])
+        terminal.write(f"gold    {args.gold}", f"system  {args.systems[0]}", "", ALIGNED, "", *lines_of([rows]))
+    if args.output is not None:
+        aligned = {name: asdict(score) for name, score in scores.items()}
+        result = {"gold": args.gold, "systems": [{"system": args.systems[0], "aligned": aligned}]}
+        atomic_write(args.output, json.dumps(result, ensure_ascii=False, indent=2) + "\n")
+
+
+def _evaluate(files: Sequence[System], left_out: int, args: argparse.Namespace) -> _Evaluation:
+    gold_file, *systems_of_files = files
     gold = [sentence.words for sentence in gold_file.sentences]
     systems = [_scored_models(directories, gold, args) for directories in args.model]
-    systems += [_scored_file(path, file, gold) for path, file in zip(args.systems, files, strict=True)]
-    if count == 1:
+    systems += [_scored_file(path, file, gold) for path, file in zip(args.systems, systems_of_files, strict=True)]
+    if len(systems) == 1:
         return _Evaluation(gold_file.sentences, systems, {}, [], left_out)
     pair = [system.parses for system in systems]
     comparison = paired_bootstrap(gold, *pair, resamples=args.resamples, seed=args.seed)

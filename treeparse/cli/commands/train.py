@@ -62,20 +62,19 @@ def run(args: argparse.Namespace) -> int:
         terminal.write(*describe_settings().splitlines())
         return 0
 
-    output = None
+    config = None
 
     def work() -> None:
-        nonlocal output
+        nonlocal config
         if args.resume is not None and args.output is not None and Path(args.resume) != Path(args.output):
             raise TreeparseError("--resume continues in the folder of the run itself: leave out --output.")
         is_of_run, folder = args.resume is not None and args.config is None, args.resume or args.output
         path = _config_path(args)
         config = read_config(path, args, is_of_run=is_of_run, output=folder, init_from=args.init_from)
-        output = config.output
         keep_freed_memory()
         train(config, resume=args.resume is not None, quiet=args.quiet)
 
-    return stoppable(work, lambda: how_to_resume(output))
+    return stoppable(work, lambda: how_to_resume(config))
 
 
 def _config_path(args: argparse.Namespace) -> Path:

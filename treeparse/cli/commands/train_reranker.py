@@ -58,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.quiet:
             terminal.warn(line)
 
+    expand_paths([args.gold, args.lists, *(args.dev or ())])
     gold, lists = _gold(args.gold, args), _lists(args.lists)
     if args.tune is not None:
         reranker = Reranker.from_pretrained(args.tune).tuned(gold, lists)

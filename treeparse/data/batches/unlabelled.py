@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treeparse.data.conllu import ConlluSentence, read_conllu
-from treeparse.data.files import expand_paths, plain_name
+from treeparse.data.files import check_rereadable, expand_paths, plain_name
 from treeparse.data.tokenised import read_text
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence
@@ -55,8 +55,7 @@ class UnlabelledText:
             raise TreeparseError("Unlabelled text needs at least one file.")
         self.paths: list[Path] = expand_paths(patterns)
         for path in self.paths:
-            if not path.is_file():
-                raise TreeparseError(f"Unlabelled text is read more than once, so {path} cannot be: name a file.")
+            check_rereadable(path, "every epoch reads unlabelled text on")
         self.words, self.max_words, self.on_invalid = max(words, 1), max_words, on_invalid
         self._epoch: int | None = None
         self._share: list[UnlabelledSentence] = []
