@@ -325,7 +325,7 @@ def fault_of(path: Path) -> DataError:
     ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1\n", 14, "d1-s1", "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "", 14, None, "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "# sent_id = other.2\n", 14, "other.2", "among those of sentence d1-s1"),
-    ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1.3\n# rank = 3\n#", 14, "d1-s1.3", "the sent_id of a tree of rank 2 must"),
+    ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1.3\n# rank = 3\n#", 14, "d1-s1.3", "the sent_id of a tree of rank 2"),
     ("1\tNo\tno\tADV\t_\t_\t0", "1\tYo\tno\tADV\t_\t_\t0", 14, "d1-s1.2", "the words must be those"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\tMood=Ind\t2", 21, "d1-s1.2", "lead into a cycle"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\t1", 21, "d1-s1.2", "have 10 columns, got 9"),

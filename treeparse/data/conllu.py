@@ -103,8 +103,8 @@ class ConlluSentence:
         ``text`` is by default the forms, joined by spaces.
 
         Raises:
-            DataError: no form is given, a form is empty or holds a tab or a line break, or ``text`` or ``sent_id`` holds
-                a line break.
+            DataError: no form is given, a form is empty or holds a tab or a line break, or ``text`` or ``sent_id``
+                holds a line break.
         """
         for name, comment in (("sent_id", sent_id), ("text", text)):
             if comment is not None and LINE_BREAKS.search(comment):

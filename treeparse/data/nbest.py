@@ -182,7 +182,7 @@ def _without_figures(comments: Sequence[str]) -> list[str]:
 
 
 def is_listed(sentence: ConlluSentence) -> bool:
-    """Return whether a sentence is a tree of a list: it has all figures, and its ``sent_id`` ends in a dot and its rank.
+    """Return whether a sentence is a tree of a list: it has all figures, and its ``sent_id`` ends in its rank.
 
     A treebank may have comments of the same names.
     """

@@ -266,7 +266,7 @@ class RuleTally:
 
     @property
     def left(self) -> int:
-        """The number of broken sentences that were not mended: unfinished, or without a tree that satisfies the rules."""
+        """The number of broken sentences that were not mended: unfinished ones, and those that no tree satisfies."""
         return self.broken - self.mended
 
     def _counts(self) -> tuple[int, ...]:
