@@ -1,6 +1,7 @@
 """Known heads and rules in parsing, lists and samples: what is found is what enumeration finds among such trees."""
 
 import random
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +14,7 @@ from helpers.parsers import TRAINING, random_parser
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
-from treeparse.model.inference.tree_request import UnfitSentenceError
+from treeparse.model.inference.tree_request import TreeMethod, TreeRequest, UnfitSentenceError
 from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rules, RuleSearch
 from treeparse.sentence import Sentence, nonprojective_words
 from treeparse.trees import LabeledCRF
@@ -176,6 +177,29 @@ def test_the_best_tree_is_kept_where_none_is_within_the_bound(parser: Parser) ->
     assert [len(trees) for trees in drawn] == [1, 4]
     assert plain(drawn[0]) == plain(parser.sample(sentences, 1, seed=1)[0])
     assert (search.tally.drawn, search.tally.accepted, search.tally.left) == (5 + 4, 4, 1)
+
+
+def test_fewer_trees_of_long_sentences_are_drawn(parser: Parser) -> None:
+    anything = LabelSet(parser.label_names)
+    search = RuleSearch(Rules((ForbiddenPair(anything, anything),)), opened=45)
+    parser.sample([["a"] * 300, ["a"] * 2], 2, rules=search, seed=1)
+    assert search.tally.drawn == 45 // 3**2 + 45
+    assert (search.tally.broken, search.tally.mended, search.tally.unfinished) == (2, 0, 2)
+
+
+@pytest.mark.parametrize("method", ["parse", "kbest", "sample"])
+def test_a_search_ends_where_its_check_raises(parser: Parser, method: TreeMethod) -> None:
+    anything, calls = LabelSet(parser.label_names), 0
+
+    def check() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise CancelledError
+
+    request = TreeRequest(method, rules=RuleSearch(Rules((ForbiddenPair(anything, anything),)), opened=10**6))
+    with pytest.raises(CancelledError):
+        parser.find_trees([["a", "b", "c", "d", "e", "f"]], request, check=check)
 
 
 def test_ensembles_keep_known_heads_and_rules(parser: Parser) -> None:

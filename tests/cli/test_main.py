@@ -1,10 +1,12 @@
 """The command's frame: help, versions, exit codes, and the config command."""
 
 import argparse
+import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -137,6 +139,14 @@ def test_every_command_has_help_with_examples(command: str, capsys: Capture) -> 
     assert "--quiet" in text
 
 
+@pytest.mark.parametrize("arguments", [*([command, "--help"] for command in cli.COMMANDS), ["train", "--help-config"]])
+def test_help_has_no_control_characters(arguments: list[str], capsys: Capture) -> None:
+    with suppress(SystemExit):
+        cli.main(arguments)
+    text = capsys.readouterr().out
+    assert text and not re.findall(r"[^\n\x20-\x7e\xa0-\U0010ffff]|\\x[0-9a-f]{2}", text)
+
+
 def test_a_reader_that_leaves_is_no_error() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "treeparse", "config", "fast"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -155,9 +165,10 @@ def test_config_lists_every_file_with_its_first_comment(capsys: Capture) -> None
     assert sorted(line.split()[0] for line in lines) == sorted(map(str, files))
     assert [line.split()[0] for line in lines[: len(shipped_files())]] == list(shipped_files())
     for line in lines:
-        comment = (ROOT / "configs" / f"{line.split()[0]}.yaml").read_text(encoding="utf-8").splitlines()[0]
-        assert comment.startswith("# ")
-        assert line.split(maxsplit=1)[1] == comment[2:]
+        text = (ROOT / "configs" / f"{line.split()[0]}.yaml").read_text(encoding="utf-8")
+        description = line.split(maxsplit=1)[1]
+        assert description.endswith(".")
+        assert "".join(text.split()).replace("#", "").startswith("".join(description.split()))
 
 
 @pytest.mark.parametrize("name", ["demo", "demo.yaml", "rules/ud", "constraints/ud", "rules/ud.yaml"])

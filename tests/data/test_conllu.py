@@ -180,6 +180,21 @@ def test_forms_that_cannot_be_written_are_refused(forms):
         ConlluSentence.from_forms(forms)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+@pytest.mark.parametrize("comment", ["text", "sent_id"])
+def test_comments_with_line_breaks_are_refused(comment, end):
+    with pytest.raises(DataError, match=rf"<forms>:1: the {comment} must have no line break"):
+        ConlluSentence.from_forms(["a"], **{comment: f"x{end}1\tb\t_\t_\t_\t_\t0\troot\t_\t_"})
+
+
+@pytest.mark.parametrize("value", ["", "a\tb", "a\nb", "a\rb"])
+def test_labels_and_tags_that_cannot_be_written_are_refused(value):
+    sentence = ConlluSentence.from_forms(["a", "b"])
+    for name, labels, tags in (("label", ["root", value], {}), ("xpos", ["root", "x"], {"xpos": [value, "X"]})):
+        with pytest.raises(ValueError, match=f"A {name} must have a character, and no tab or line break"):
+            sentence.with_parse([0, 1], labels, tags=tags)
+
+
 ONE_WORD = "1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
 
 

@@ -1,6 +1,7 @@
 """Work on batches in threads: order, faults, and the threads of torch left as they were."""
 
 import threading
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -55,3 +56,20 @@ def test_a_fault_in_a_thread_is_raised() -> None:
 
     with pytest.raises(ValueError, match="the fourth"):
         map_batches(work, SENTENCES, max_words=1, threads=2)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_batches_in_other_threads_learn_of_the_end(error: type[BaseException]) -> None:
+    ended, learnt = threading.Event(), list[bool]()
+
+    def work(places: list[int], chosen: list[Sentence]) -> list[int]:
+        if 0 not in places:
+            learnt.append(ended.wait(20))
+        return places
+
+    def stop(places: Sequence[int]) -> None:
+        raise error
+
+    with pytest.raises(error):
+        map_batches(work, SENTENCES[:3], max_words=1, threads=3, progress=stop, ended=ended)
+    assert learnt == [True] * len(learnt)

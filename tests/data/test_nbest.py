@@ -210,6 +210,17 @@ def test_the_sentence_comes_back_as_it_was_parsed(lists: list[NBestList], tmp_pa
     assert [each.sent_id for each in read_nbest(tmp_path / "new.conllu")][:2] == ["d1-s1.1", "d1-s1.2"]
 
 
+def test_a_sentence_keeps_its_own_comments_rank_and_score(tmp_path: Path) -> None:
+    own = "# rank = 1\n#score=high\n# log_prob = 3\n"
+    [sentence] = sentences(FIRST.replace("# note", f"{own}# note"), tmp_path / "in.conllu")
+    for _ in range(2):  # written, read, and written again
+        write_nbest(tmp_path / "out.conllu", [nbest(sentence)])
+        assert (tmp_path / "out.conllu").read_text(encoding="utf-8").count(f"\n{own}# note") == 3
+        [read] = read_nbest(tmp_path / "out.conllu")
+        assert read.sentence.text == sentence.with_parse(read.parses[0].heads, read.parses[0].labels).text
+        sentence = read.sentence
+
+
 def test_json_lines(lists: list[NBestList], tmp_path: Path) -> None:
     write_nbest(tmp_path / "out.jsonl", lists)
     first, _ = (json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines())
@@ -307,15 +318,14 @@ def fault_of(path: Path) -> DataError:
 
 
 @pytest.mark.parametrize(("old", "new", "line", "sent_id", "problem"), [
-    ("# rank = 2\n", "", 14, "d1-s1.2", "one comment # rank, got 0"),
-    ("# rank = 2\n", "# rank = 2\n# rank = 2\n", 14, "d1-s1.2", "one comment # rank, got 2"),
+    ("# rank = 2\n", "", 14, "d1-s1.2", "must have a comment # rank, got none"),
     ("# rank = 2\n", "# rank = two\n", 14, "d1-s1.2", "the rank must be an integer of at least 1, got 'two'"),
     ("# score = 0.30000000000000004\n", "# score = nan\n", 14, "d1-s1.2", "score must be a finite number, got 'nan'"),
     ("# log_prob = -0.1\n", "# log_prob = 0.1\n", 1, "d1-s1.1", "the log of a probability, at most 0, got 0.1"),
     ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1\n", 14, "d1-s1", "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "", 14, None, "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "# sent_id = other.2\n", 14, "other.2", "among those of sentence d1-s1"),
-    ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1.3\n# rank = 3\n#", 14, "d1-s1.3", "one comment # rank, got 2"),
+    ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1.3\n# rank = 3\n#", 14, "d1-s1.3", "the sent_id of a tree of rank 2"),
     ("1\tNo\tno\tADV\t_\t_\t0", "1\tYo\tno\tADV\t_\t_\t0", 14, "d1-s1.2", "the words must be those"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\tMood=Ind\t2", 21, "d1-s1.2", "lead into a cycle"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\t1", 21, "d1-s1.2", "have 10 columns, got 9"),
@@ -412,7 +422,7 @@ def test_multi_root_trees_are_trees(lists: list[NBestList], tmp_path: Path) -> N
 
 
 def test_a_line_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treeparse.data.nbest", 2**20)
+    monkeypatch.setattr("treeparse.data.nbest._MAX_LINE", 2**20)
     (tmp_path / "zeros.jsonl").write_bytes(b"\n" + bytes(2**20 + 1))
     with pytest.raises(DataError, match=r"zeros\.jsonl:2: a line must be at most 1 MiB long"):
         list(read_nbest(tmp_path / "zeros.jsonl"))

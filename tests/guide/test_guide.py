@@ -51,6 +51,13 @@ def test_a_tutorial_says_how_it_opens_as_a_notebook(page: Path) -> None:
         assert yaml.safe_load(text.split("---")[1]) == {"jupyter": {"jupytext": {"main_language": "python"}}}
 
 
+def test_no_two_pages_train_into_one_folder() -> None:
+    readme = blocks.GUIDE.parents[1] / "README.md"
+    commands = re.compile(r"^treeparse (?:self-)?train .*--output (runs/\S+)", re.MULTILINE)
+    folders = [set(commands.findall(page.read_text(encoding="utf-8"))) for page in (*TUTORIALS, readme)]
+    assert sum(map(len, folders)) == len(set().union(*folders)) > len(TUTORIALS) // 2
+
+
 def test_every_page_is_in_the_navigation() -> None:
     config = (blocks.GUIDE / "mkdocs.yml").read_text(encoding="utf-8")
     listed = re.findall(r"([\w/]+\.md)$", config, re.MULTILINE)

@@ -1,12 +1,25 @@
 """The trees that satisfy rules: the first ones of all trees in order, by brute force."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import pytest
 import torch
 
-from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, NamedWords, RootTags, Rules, satisfying_trees
+from treeparse.rules import (
+    ArcPattern,
+    AtMostOne,
+    CheckedTree,
+    ForbiddenPair,
+    LabelSet,
+    NamedWords,
+    RootTags,
+    Rule,
+    Rules,
+    Violation,
+    satisfying_trees,
+)
 from treeparse.sentence import EMPTY
 from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
@@ -112,3 +125,23 @@ def test_few_trees_are_opened_where_all_the_best_ones_break_a_rule() -> None:
     assert not any(hold(rules, h[0, 1:].tolist(), [NAMES[x] for x in y[0, 1:]], UPOS * 3) for h, y, _ in ordered)
     [([first], _)] = satisfying_trees(p, [0], [NamedWords("abcdefghijkl", None, NAMES)], rules, 1, opened=3)
     assert hold(rules, first.heads[1:], [NAMES[label] for label in first.labels[1:]], UPOS * 3)
+
+
+@dataclass(frozen=True)
+class Never(Rule):
+    """A rule that no tree satisfies."""
+
+    checked: list[CheckedTree] = field(default_factory=list)
+
+    def violations(self, tree: CheckedTree) -> Iterator[Violation]:
+        self.checked.append(tree)
+        yield Violation(1, "never", (ArcPattern(1, tree.heads[0], None), ArcPattern(2, tree.heads[1], None)))
+
+
+@pytest.mark.parametrize(("n", "checked"), [(100, 40), (141, 40), (150, 20), (300, 5), (1000, 1)])
+def test_fewer_trees_of_long_sentences_are_opened(n: int, checked: int) -> None:
+    rule = Never()
+    p = LabeledCRF(NonProjectiveCRF(torch.zeros(1, n + 1, n + 1)), torch.zeros(1, n + 1, n + 1, len(NAMES)))
+    words = NamedWords(["a"] * n, None, NAMES)
+    assert satisfying_trees(p, [0], [words], Rules((rule,)), 1, opened=40) == [([], False)]
+    assert len(rule.checked) == checked

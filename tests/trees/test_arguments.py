@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.tree_cases import NUMBA, Case, every_labeled_case, generator
+from helpers.tree_cases import NUMBA, Case, every_case_and_order, every_labeled_case, generator
 from helpers.tree_cases import every_case_and_backend as every_case
-from helpers.tree_cases import every_case_and_order
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, TreeparseError

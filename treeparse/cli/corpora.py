@@ -67,8 +67,10 @@ that no tree fits is an error; --skip-invalid leaves it out.
 --rules FILE finds only trees that satisfy rules: at most one subject of a head, no arguments of function words, a root
 of a certain UPOS, no crossing arcs. --rules ud is a shipped file, which treeparse config rules/ud prints;
 help("treeparse.rules.rule_files") lists all rules. The search is exact among the first --opened trees of a sentence. If
-none of these satisfies the rules, the sentence gets its best tree. The closing line counts the sentences whose best
-tree broke a rule and the mended ones. Rules do not change probabilities."""
+none of these satisfies the rules, the sentence gets its best tree. Trees of long sentences take longer: in a sentence
+of N hundred words, a tree that breaks a rule counts as N x N of them (25 from 500 words, 100 from 1,000). The closing
+line counts the sentences whose best tree broke a rule, the mended ones, and those not searched to the end. Rules do not
+change probabilities."""
 CORPORA = """\
 If OUT is a folder (one that exists, or a name that ends in /), each input gets a file of its own name in it; inputs of
 several folders keep the folders below the one that they share. A file appears once it is complete, and stays if a later
@@ -370,8 +372,10 @@ def rules_remark(search: RuleSearch | None) -> str:
         return ""
     tally = search.tally
     remark = f"{counted(tally.broken, 'sentence')} broke a rule, {tally.mended:,} mended"
-    if tally.left:
-        remark += f", {tally.left:,} not within {counted(search.opened, 'tree')}"
+    if tally.unfinished:
+        remark += f", {counted(tally.unfinished, 'sentence')} not searched to the end"
+    if impossible := tally.left - tally.unfinished:
+        remark += f", {counted(impossible, 'sentence')} without such a tree"
     if tally.drawn:
         remark += f", {tally.accepted / tally.drawn:.1%} of {counted(tally.drawn, 'tree')} drawn accepted"
     return remark

@@ -9,7 +9,7 @@ from pathlib import Path
 from treeparse.cli.common import counted
 from treeparse.data.conllu import ConlluSentence, scan_conllu
 from treeparse.data.files import expand_paths
-from treeparse.data.nbest import RANK, NBestList, format_of, join_trees, read_nbest
+from treeparse.data.nbest import NBestList, format_of, is_listed, join_trees, read_nbest
 from treeparse.data.validation import FORM, ID, TreeCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.metrics import REMEDY, word_mismatch
@@ -126,7 +126,7 @@ def _read_file(path: Path, args: argparse.Namespace, *, may_be_nbest: bool) -> R
     results = scan_conllu(path, TreeCheck(single_root=not args.multi_root))
     for result in results:
         if isinstance(result, ConlluSentence):
-            if may_be_nbest and not sentences and result.comments(RANK):
+            if may_be_nbest and not sentences and is_listed(result):
                 return _first_trees(join_trees(_all_sound(chain([result], results))), args)
             sentences.append(result)
         elif result[0].line is None or not args.skip_invalid:  # no line: the file holds no sentence

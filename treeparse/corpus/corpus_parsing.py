@@ -78,11 +78,7 @@ def parse_parts(
     work, parser = CorpusWork(request, parts, observer), ChunkParser(model, request)
 
     def parse(items: Sequence[RawOrEnd], check: Callable[[], None]) -> ParsedChunk[Result]:
-        def advance(sentences: int, words: int, size: int) -> None:
-            check()
-            work.observer.advance(sentences, words, size)
-
-        return parser.parse(items, advance)
+        return parser.parse(items, work.observer.advance, check)
 
     ahead = int(request.output != "-")  # a program may wait for a parse before it sends the next sentence
     with closing(parse_ahead(parse, work.chunks(), model.device, ahead=ahead)) as parsed:
@@ -119,14 +115,20 @@ class ChunkParser:
             model.known_words(), model.multiword_tokens(), has_lines=True, is_raw=self._tokenizer is not None
         )
 
-    def parse(self, items: Sequence[RawOrEnd], advance: Advance) -> ParsedChunk[Result]:
-        """Parse a chunk; ``advance`` is called after each batch."""
+    def parse(
+        self,
+        items: Sequence[RawOrEnd],
+        advance: Advance = lambda *_: None,
+        check: Callable[[], None] = lambda: None,
+    ) -> ParsedChunk[Result]:
+        """Parse a chunk; ``advance`` is called after each batch, ``check`` as by ``find_trees``."""
         parsed = ParsedChunk[Result]([], CorpusSummary())
         chunk, fault = self._read(items, parsed.summary)
         if self._reader.is_text:
             parsed.doubt = self._text_check.check(sentence.words.forms for sentence in _sentences(chunk))
         size = sum(self._reader.length_of(item) for item in items if isinstance(item, RawSentence))
-        chunk, lists, unfit = self._find_trees(chunk, parsed.summary, _Reports(_sentences(chunk), size, advance))
+        reports = _Reports(_sentences(chunk), size, advance)
+        chunk, lists, unfit = self._find_trees(chunk, parsed.summary, reports, check)
         parsed.fault = unfit or fault
         sentences = _sentences(chunk)
         parsed.summary.sentences += len(sentences)
@@ -180,7 +182,7 @@ class ChunkParser:
             yield sentence
 
     def _find_trees(
-        self, chunk: list[SentenceOrEnd], summary: CorpusSummary, reports: "_Reports"
+        self, chunk: list[SentenceOrEnd], summary: CorpusSummary, reports: "_Reports", check: Callable[[], None]
     ) -> tuple[list[SentenceOrEnd], Sequence[Sequence[Parse]], DataError | None]:
         """Return a chunk with faults for sentences that no tree fits, its trees, and the error that ends it, if any."""
         fault, trees = None, self.request.trees
@@ -188,7 +190,8 @@ class ChunkParser:
             sentences = _sentences(chunk)
             ordinals = [sentence.ordinal for sentence in sentences]
             try:
-                lists = self.model.find_trees(sentences, trees, ordinals, progress=partial(reports.add, sentences))
+                report = partial(reports.add, sentences)
+                lists = self.model.find_trees(sentences, trees, ordinals, progress=report, check=check)
                 return chunk, lists, fault
             except UnfitSentenceError as error:
                 unfit = sentences[error.index]
@@ -333,7 +336,7 @@ def parse_documents(
     parser = ChunkParser(model, CorpusRequest([], format="jsonl", **options))
     sentences: list[NBestList] = []
     for chunk in chunks_of(_items(texts, count(1) if ids is None else ids), CHUNK, CHUNK_WORDS):
-        parsed = parser.parse(chunk, lambda sentences, words, length: None)
+        parsed = parser.parse(chunk)
         for result in parsed.results:
             if result is None:
                 yield sentences

@@ -129,7 +129,7 @@ def _end_with_parent() -> None:
     os._exit(0)
 
 
-def _check_running(*_: int) -> None:
+def _check_running() -> None:
     """Raise if the parent wants no more results.
 
     A worker that ended at once instead might leave half a result in the pipe, whose reader would wait for the rest.
@@ -149,7 +149,7 @@ def _parse(items: list[RawOrEnd]) -> WorkerResult:
     _check_running()
     try:
         parser, writer = _worker()
-        parsed, rules = parser.parse(items, _check_running), parser.request.trees.search
+        parsed, rules = parser.parse(items, check=_check_running), parser.request.trees.search
     except DataError:
         raise
     except TreeparseError as error:  # of a class that pickle may not know how to make

@@ -27,6 +27,7 @@ from treeparse.data.validation import (
     XPOS,
     TreeCheck,
     possible_heads,
+    shown,
     undecodable_lines,
     word_columns,
 )
@@ -42,7 +43,7 @@ _MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: a longer block lack
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
 _TAG_COLUMNS = {"upos": UPOS, "xpos": XPOS, "feats": FEATS}
 _COLUMNS_OF_SENTENCES = itemgetter(FORM, UPOS, XPOS, FEATS, HEAD, DEPREL, MISC)
-_FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
+LINE_BREAKS, COLUMN_BREAKS = re.compile(r"[\n\r]"), re.compile(r"[\t\n\r]")  # no comment or column holds one
 
 
 class RawSentence(NamedTuple):
@@ -102,10 +103,15 @@ class ConlluSentence:
         ``text`` is by default the forms, joined by spaces.
 
         Raises:
-            DataError: no form is given, or a form is empty or holds a tab or a line break.
+            DataError: no form is given, a form is empty or holds a tab or a line break, or ``text`` or ``sent_id``
+                holds a line break.
         """
+        for name, comment in (("sent_id", sent_id), ("text", text)):
+            if comment is not None and LINE_BREAKS.search(comment):
+                problem = f"the {name} must have no line break, got {shown(comment)}: replace line breaks by spaces"
+                raise DataError(problem, source=source, line=line)
         for form in forms or [""]:
-            if not form or _FORBIDDEN_IN_FORMS.search(form):
+            if not form or COLUMN_BREAKS.search(form):
                 problem = f"a form must have a character, and no tab or line break, got {form!r}"
                 raise DataError(problem, source=source, line=line, sent_id=sent_id)
         rows = [[str(number), form, *[EMPTY] * 8] for number, form in enumerate(forms, 1)]
@@ -162,7 +168,8 @@ class ConlluSentence:
             drop_empty: leave out the empty nodes (8.1), which the UD validator refuses without enhanced arcs.
 
         Raises:
-            ValueError: ``heads``, ``labels`` or one of the ``tags`` do not have one entry a word.
+            ValueError: ``heads``, ``labels`` or one of the ``tags`` do not have one entry a word, or a label or tag is
+                empty or holds a tab or a line break.
         """
         text = self.text_with_parse(heads, labels, tags=tags, drop_empty=drop_empty)
         new_tags = {name: tuple(values) for name, values in tags.items()}
@@ -181,6 +188,10 @@ class ConlluSentence:
         if set(counts.values()) != {len(self.words)}:
             got = " and ".join(f"{count} {name}" for name, count in counts.items())
             raise ValueError(f"A parse must have one head and one label a word, got {got} for {len(self.words)} words.")
+        for name, column in {"label": labels, **tags}.items():
+            if "" in column or COLUMN_BREAKS.search(" ".join(column)):
+                value = next(value for value in column if not value or COLUMN_BREAKS.search(value))
+                raise ValueError(f"A {name} must have a character, and no tab or line break, got {value!r}.")
         mark, old_lines = self.mark_and_lines()
         lines, tree = [], zip(heads, labels, strict=True)
         new_tags = zip(*tags.values(), strict=True)

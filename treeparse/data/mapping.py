@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import torch
@@ -41,6 +42,7 @@ def map_batches(
     threads: int = 1,
     torch_threads: int = 1,
     progress: Progress | None = None,
+    ended: Event | None = None,
 ) -> list[T]:
     """Return the results of a function for each sentence, in order; batches do not depend on the number of threads.
 
@@ -53,6 +55,7 @@ def map_batches(
         threads: number of batches to compute at the same time, each in one thread.
         torch_threads: number of torch's threads in each of these.
         progress: called after each batch, by the calling thread.
+        ended: set before an error or an interrupt waits for the batches in other threads; at it, a long one may raise.
     """
     batches = list(BucketBatchSampler([*map(length, sentences)], max_words=max_words, max_squared=max_squared))
 
@@ -61,10 +64,14 @@ def map_batches(
 
     results: dict[int, T] = {}
     with _mapping(min(threads, len(batches)), torch_threads) as mapped:
-        for indices, batch_results in zip(batches, mapped(results_of, batches), strict=True):
-            results |= zip(indices, batch_results, strict=True)
-            if progress is not None:
-                progress(indices)
+        try:
+            for indices, batch_results in zip(batches, mapped(results_of, batches), strict=True):
+                results |= zip(indices, batch_results, strict=True)
+                if progress is not None:
+                    progress(indices)
+        finally:
+            if ended is not None:
+                ended.set()
     return [results[index] for index in range(len(sentences))]
 
 

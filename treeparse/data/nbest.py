@@ -1,6 +1,7 @@
 """N-best lists in files: CoNLL-U, one block for each tree, or JSONL, one object for each sentence.
 
-In CoNLL-U every tree has the comments ``# rank`` (from 1), ``# log_prob`` and ``# score``. Its ``# sent_id`` is the
+In CoNLL-U every tree has the comments ``# rank`` (from 1), ``# log_prob`` and ``# score``, after all comments of the
+sentence, which may have some of the same names. Its ``# sent_id`` is the
 sentence's, followed by a dot and the rank, because the UD validator requires unique ids. For the same reason only the
 first tree has the comments that may not be repeated: the start of a document or paragraph, and ids of parallel
 sentences. Probabilities are written as `treeparse.data.annotations.with_probabilities` does; earlier ones of the
@@ -30,7 +31,14 @@ from treeparse.data.annotations import (
     with_probabilities,
     without_probabilities,
 )
-from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, key_and_value, read_conllu
+from treeparse.data.conllu import (
+    COLUMN_BREAKS,
+    LINE_BREAKS,
+    NO_SENTENCE,
+    ConlluSentence,
+    key_and_value,
+    read_conllu,
+)
 from treeparse.data.files import display_name, numbered_lines, open_input, plain_name
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList, Parse
@@ -49,8 +57,6 @@ _ONCE = re.compile(r"newdoc\b|newpar\b|parallel_id$|global\.")
 _RANK = re.compile(r"[1-9][0-9]{0,8}")
 _PROBS = ("arc_probs", "label_probs")  # fields of a parse
 _MAX_LINE = 2**30  # bytes: a line holds all trees of a sentence
-_LINE_BREAKS = re.compile(r"[\n\r]")
-_COLUMN_BREAKS = re.compile(r"[\t\n\r]")
 _KINDS = {str: "strings", int: "integers", dict: "objects"}
 
 
@@ -131,6 +137,8 @@ def _check(nbest: NBestList, name: str) -> None:
 def _blocks(nbest: NBestList, sent_id: str, drop_empty: bool) -> str:
     """Return the text of a list's trees, with ids made from ``sent_id``."""
     comments, rows = _split_lines(without_probabilities(nbest.sentence))
+    if is_listed(nbest.sentence):
+        comments = _without_figures(comments)
     bare = replace(nbest.sentence, text="\n".join([*rows, "", ""]))
     trees = []
     for rank, parse in enumerate(nbest.parses, 1):
@@ -153,17 +161,33 @@ def _split_lines(sentence: ConlluSentence) -> tuple[list[str], list[str]]:
 
 
 def _header(comments: Sequence[str], sent_id: str, *, first: bool = True) -> list[str]:
-    """Return a tree's comments with another ``sent_id``, without the figures of an earlier list."""
+    """Return a tree's comments with another ``sent_id``."""
     header: list[str] = []
     index = None
     for comment in comments:
         key, _ = key_and_value(comment)
         if key == "sent_id":
             index = len(header) if index is None else index
-        elif key not in FIGURES and (first or not _ONCE.match(key)):
+        elif first or not _ONCE.match(key):
             header.append(comment)
     header.insert(index or 0, f"# sent_id = {sent_id}")
     return header
+
+
+def _without_figures(comments: Sequence[str]) -> list[str]:
+    """Return the comments without the last of each figure: earlier ones are the sentence's."""
+    keys = [key_and_value(comment)[0] for comment in comments]
+    last = {max((index for index, other in enumerate(keys) if other == key), default=-1) for key in FIGURES}
+    return [comment for index, comment in enumerate(comments) if index not in last]
+
+
+def is_listed(sentence: ConlluSentence) -> bool:
+    """Return whether a sentence is a tree of a list: it has all figures, and its ``sent_id`` ends in its rank.
+
+    A treebank may have comments of the same names.
+    """
+    ranks, *others = (sentence.comments(key)[-1:] for key in FIGURES)
+    return all(others) and any((sentence.sent_id or "").endswith(f".{rank}") for rank in ranks)
 
 
 def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:
@@ -176,7 +200,7 @@ def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:
             if sentence is not None:
                 yield NBestList(sentence, tuple(parses))
             comments, rows = _split_lines(without_probabilities(block))
-            text = "\n".join([*_header(comments, sent_id), *rows, "", ""])
+            text = "\n".join([*_header(_without_figures(comments), sent_id), *rows, "", ""])
             sentence, parses = replace(block, sent_id=sent_id, text=text), []
         if sent_id != sentence.sent_id:
             trees = f"the tree is among those of sentence {sentence.sent_id}"
@@ -192,18 +216,20 @@ def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:
 
 def _read_tree(block: ConlluSentence) -> tuple[str, int, Parse]:
     """Return the id of the sentence of a tree, the tree's rank, and the tree."""
-    figures = {key: block.comments(key) for key in FIGURES}
-    for key, values in figures.items():
-        if len(values) != 1:
-            raise block.fault(f"every tree of an n-best list must have one comment # {key}, got {len(values)}")
-    [rank] = figures[RANK]
+    figures = dict[str, str]()
+    for key in FIGURES:
+        values = block.comments(key)
+        if not values:
+            raise block.fault(f"every tree of an n-best list must have a comment # {key}, got none")
+        figures[key] = values[-1]
+    rank = figures[RANK]
     if not _RANK.fullmatch(rank):
         raise block.fault(f"the rank must be an integer of at least 1, got {shown(rank)}")
     sent_id = (block.sent_id or "").removesuffix(f".{rank}")
     if sent_id in ("", block.sent_id):
         raise block.fault(f"the sent_id of a tree of rank {rank} must be the sentence's, followed by .{rank}")
     words = block.words
-    log_prob, score = (_finite_number(figures[key][0], key, block.fault) for key in (LOG_PROB, SCORE))
+    log_prob, score = (_finite_number(figures[key], key, block.fault) for key in (LOG_PROB, SCORE))
     _check_log_prob(log_prob, block.fault)
     parse = Parse(words.forms, words.heads or (), words.labels or (), log_prob, score)
     if has_probabilities(block):
@@ -300,7 +326,7 @@ def _parse(data: dict[str, Any], tokens: tuple[str, ...], fault: Fault) -> Parse
         )
     if problem := tree_problem(heads, single_root=False):
         raise fault(problem)
-    if any(not label or _COLUMN_BREAKS.search(label) for label in labels):
+    if any(not label or COLUMN_BREAKS.search(label) for label in labels):
         raise fault("a label must have a character, and no tab or line break")
     log_prob, score = (_number(data.get(name), name, fault) for name in (LOG_PROB, SCORE))
     _check_log_prob(log_prob, fault)
@@ -330,7 +356,7 @@ def _number(value: Any, name: str, fault: Fault) -> float:
 
 
 def _text(value: Any, name: str, fault: Fault) -> str:
-    if not isinstance(value, str) or not value.strip() or _LINE_BREAKS.search(value):
+    if not isinstance(value, str) or not value.strip() or LINE_BREAKS.search(value):
         raise fault(f"{name} must be one line of text")
     return value.strip()
 

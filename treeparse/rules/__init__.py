@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from treeparse.lazy import names_on_demand
 from treeparse.rules.rules import ArcPattern, AtMostOne, CheckedTree, ForbiddenPair, LabelSet, RootTags, Rule, Violation
 
-from .rules import Rules, RuleSearch, RuleTally, as_search
+from .rules import Rules, RuleSearch, RuleTally, as_search, cost_of_broken
 from .search import NamedWords, Satisfying, SatisfyingTree, satisfying_trees
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = [
     "SatisfyingTree",
     "Violation",
     "as_search",
+    "cost_of_broken",
     "parse_rules",
     "read_rules",
     "satisfying_trees",

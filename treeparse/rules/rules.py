@@ -20,6 +20,7 @@ UD_RELATIONS = (
 )
 # fmt: on
 OPENED = 1000  # trees of a sentence that a search opens by default
+ORDINARY = 100  # words: longer sentences cost a search more time for each tree, 10 times as much at 1,000 words
 
 
 @dataclass(frozen=True)
@@ -252,6 +253,7 @@ class RuleTally:
         mended: broken sentences for which the search gave all requested trees within the bound.
         drawn: trees drawn at random.
         accepted: drawn trees that satisfy the rules.
+        unfinished: broken sentences whose search the bound ended.
     """
 
     sentences: int = 0
@@ -259,15 +261,16 @@ class RuleTally:
     mended: int = 0
     drawn: int = 0
     accepted: int = 0
+    unfinished: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     @property
     def left(self) -> int:
-        """The number of sentences for which the search gave too few trees within the bound."""
+        """The number of broken sentences that were not mended: unfinished ones, and those that no tree satisfies."""
         return self.broken - self.mended
 
     def _counts(self) -> tuple[int, ...]:
-        return self.sentences, self.broken, self.mended, self.drawn, self.accepted
+        return self.sentences, self.broken, self.mended, self.drawn, self.accepted, self.unfinished
 
     def __reduce__(self) -> tuple[object, ...]:
         return RuleTally, self._counts()
@@ -276,14 +279,22 @@ class RuleTally:
         """Return the counts, and begin anew."""
         with self._lock:
             counts = RuleTally(*self._counts())
-            self.sentences = self.broken = self.mended = self.drawn = self.accepted = 0
+            self.sentences = self.broken = self.mended = self.drawn = self.accepted = self.unfinished = 0
         return counts
 
     def add(self, other: "RuleTally") -> None:
         """Add the counts of another tally."""
         with self._lock:
             sums = map(operator.add, self._counts(), other._counts())
-            self.sentences, self.broken, self.mended, self.drawn, self.accepted = sums
+            self.sentences, self.broken, self.mended, self.drawn, self.accepted, self.unfinished = sums
+
+
+def cost_of_broken(words: int) -> int:
+    """Return as how many trees of a search's bound a tree counts that breaks a rule, in a sentence of so many words.
+
+    The cost grows with the square of the length, because the best tree of a space takes that much time.
+    """
+    return max(1, words**2 // ORDINARY**2)
 
 
 @dataclass(frozen=True)
@@ -292,7 +303,8 @@ class RuleSearch:
 
     Attributes:
         rules: the rules.
-        opened: how many trees of a sentence to open, besides the requested number, until enough satisfy the rules.
+        opened: how many trees of a sentence to open, besides the requested number, until enough satisfy the rules. In
+            long sentences a tree that breaks a rule counts as several, see `cost_of_broken`.
         tally: counts of outcomes, to which every use adds.
     """
 

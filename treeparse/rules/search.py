@@ -8,13 +8,13 @@ Land and Doig 1960).
 
 import heapq
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from treeparse.rules.rules import ArcPattern, CheckedTree, LabelSet, Rules, Violation
+from treeparse.rules.rules import ArcPattern, CheckedTree, LabelSet, Rules, Violation, cost_of_broken
 from treeparse.trees import LabeledCRF
 from treeparse.trees.labels.sources import ForbiddenLabels
 
@@ -49,7 +49,14 @@ class Satisfying(NamedTuple):
 
 
 def satisfying_trees(
-    p: LabeledCRF, items: Sequence[int], words: Sequence[NamedWords], rules: Rules, count: int, *, opened: int
+    p: LabeledCRF,
+    items: Sequence[int],
+    words: Sequence[NamedWords],
+    rules: Rules,
+    count: int,
+    *,
+    opened: int,
+    check: Callable[[], None] = lambda: None,
 ) -> list[Satisfying]:
     """Return the best labelled trees of some items that satisfy the rules, exact and distinct.
 
@@ -59,11 +66,13 @@ def satisfying_trees(
         words: the words of these sentences.
         rules: the rules.
         count: how many trees to find for a sentence.
-        opened: how many trees of a sentence to open at most.
+        opened: how many trees of a sentence to open at most; one that breaks a rule counts as `cost_of_broken` says.
+        check: called again and again; it may raise to end the search.
     """
     spaces = _Spaces(p, words[0].names) if words else None
     searches = [_Search(item, named, count, opened) for item, named in zip(items, words, strict=True)]
     while spaces is not None and (waiting := [search for search in searches if search.new]):
+        check()
         requests = [(search, lacking) for search in waiting for lacking in search.new]
         best = spaces.best_trees([(search.item, lacking) for search, lacking in requests])
         for (search, lacking), tree in zip(requests, best, strict=True):
@@ -84,6 +93,7 @@ class _Search:
 
     def __init__(self, item: int, words: NamedWords, count: int, opened: int) -> None:
         self.item, self._words, self._count, self._left = item, words, count, opened
+        self._cost = cost_of_broken(len(words.forms))
         self.new: list[frozenset[ArcPattern]] = [frozenset()]
         self.satisfying: dict[tuple[tuple[int, ...], tuple[int, ...]], SatisfyingTree] = {}
         self.complete = False
@@ -100,10 +110,10 @@ class _Search:
     def resume(self, rules: Rules, spaces: "_Spaces") -> None:
         """Open the best trees until the search needs new spaces, or ends."""
         self.new = []
-        while self._heap and self._left and not self.new:
+        while self._heap and self._left > 0 and not self.new:
             *_, lacking, tree = heapq.heappop(self._heap)
-            self._left -= 1
             broken = self._words.first_violation(tree.heads, tree.labels, rules)
+            self._left -= 1 if broken is None else self._cost
             if broken is not None:
                 self.new = [space for part in broken.parts if (space := lacking | {part}) not in self._seen]
                 self._seen.update(self.new)

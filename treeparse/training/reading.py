@@ -121,7 +121,8 @@ def describe_settings() -> str:
     encoder = ArgumentParser(add_help=False)
     encoder.add_class_arguments(BiLSTMConfig, "model.encoder")
     texts = (parser.format_help().partition("\n\n")[2] for parser in (_settings_parser(), encoder))
-    return "\n".join(texts) + CLASSES
+    # jsonargparse joins --print_config and its flags by a backspace, for terminals.
+    return "\n".join(texts).replace(" \b", "") + CLASSES
 
 
 @cache

@@ -204,12 +204,14 @@ def _prepare(
 
 def _checked_objective(config: TrainConfig, train: Sequence[Sentence], console: Console) -> Objective | None:
     """Build the objective, None for a linear model; raise if it or the model cannot learn from the sentences."""
+    objective = None
     if config.is_linear:
         check_linear(config)
-        return None
-    objective, trees = build_objective(config.objective), config.model.trees
-    check_objective(objective, train, trees=trees, unlabelled=config.data.unlabelled is not None)
-    say_doubts(trees, train, console.say)
+    else:
+        objective = build_objective(config.objective)
+        is_unlabelled = config.data.unlabelled is not None
+        check_objective(objective, train, trees=config.model.trees, unlabelled=is_unlabelled)
+    say_doubts(config, train, console.say)
     return objective
 
 

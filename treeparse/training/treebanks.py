@@ -133,14 +133,20 @@ def load_training_mix(config: TrainConfig, treebanks: Treebanks, say: Say) -> Tr
     return TrainingMix(draw, text, data.mixing, data.unlabelled_ratio)
 
 
-def say_doubts(trees: str, train: Sequence[Sentence], say: Say) -> None:
-    """Tell ``say`` how many arcs of training trees the model's trees lack, and if there are very many labels."""
-    if not distribution_named(trees).tree_family.crossing:
+def say_doubts(config: TrainConfig, train: Sequence[Sentence], say: Say) -> None:
+    """Tell ``say`` how many arcs of training trees no parse will have, and if there are very many labels."""
+    trees, effect = f"model.trees {config.model.trees} lack", ""
+    has_crossing = distribution_named(config.model.trees).tree_family.crossing
+    if not has_crossing and not config.is_linear:
+        effect = "; likelihood and margin take these words' heads as unknown"
+    if has_crossing and config.model.decoder == "projective":
+        has_crossing, trees = False, "model.decoder projective leaves out"
+    if not has_crossing:
         counts = [_nonprojective_arcs(sentence.heads) for sentence in train if sentence.heads is not None]
         if sum(counts):
             say(
-                f"crossing arcs, which model.trees {trees} lack: {sum(counts):,} in {sum(map(bool, counts)):,} "
-                "training sentences; likelihood and margin take these words' heads as unknown"
+                f"crossing arcs, which {trees}: {sum(counts):,} in {sum(map(bool, counts)):,} training "
+                f"sentences{effect}"
             )
     count = len({label for sentence in train if sentence.labels is not None for label in sentence.labels})
     if count > MANY_LABELS:

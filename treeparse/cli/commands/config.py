@@ -18,13 +18,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one file, or every name with the first comment of its file."""
+    """Print one file, or every name with the first sentences of its file."""
     if args.name is not None:
         terminal.write(*shipped_file(args.name).read_text(encoding="utf-8").splitlines())
         return 0
     names = every_name()
     width = max(map(len, names))
     for name in names:
-        first_line = shipped_file(name).read_text(encoding="utf-8").partition("\n")[0]
-        terminal.write(f"{name:<{width}}  {first_line.removeprefix('# ')}")
+        terminal.write(f"{name:<{width}}  {_description(shipped_file(name).read_text(encoding='utf-8'))}")
     return 0
+
+
+def _description(text: str) -> str:
+    """Return the first comment of a file, up to the first of its lines that ends a sentence."""
+    comments = (line.removeprefix("# ") for line in text.splitlines())
+    description = next(comments)
+    while not description.endswith("."):
+        description += f" {next(comments)}"
+    return description

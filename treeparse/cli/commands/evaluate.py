@@ -92,10 +92,11 @@ equally well. Two more tables list the words that A has right and B has wrong (h
 reverse: the most frequent mistakes, and the sentences in which one system is furthest ahead; --html draws these
 sentences, --output lists every word.
 
-Of a SYSTEM of lists, as kbest and sample write them (CoNLL-U with # rank, or a name in .jsonl), the first trees are
-scored. A table of oracle scores follows: of the first 1, 2, 4, ... trees of each list, the tree with the most right
-heads (UAS) and the tree with the most right heads and labels (LAS), over all words; whether the gold tree is among them
-(complete match); the mean number of different trees, and the mean of their summed probabilities (mass).
+Of a SYSTEM of lists, as kbest and sample write them (CoNLL-U with # rank, # log_prob and # score, and the rank at the
+end of # sent_id; or a name in .jsonl), the first trees are scored. A table of oracle scores follows: of the first 1, 2,
+4, ... trees of each list, the tree with the most right heads (UAS) and the tree with the most right heads and labels
+(LAS), over all words; whether the gold tree is among them (complete match); the mean number of different trees, and the
+mean of their summed probabilities (mass).
 
 --html writes one self-contained page: the tables, the learning curves of a model whose folder is in a run's, scores by
 length of sentence and of arc, by depth and by label, confusions of labels, the worst parses as drawings, and with

@@ -58,6 +58,7 @@ class AnyParser(Model):
         ordinals: int | Sequence[int] = 0,
         *,
         progress: Progress | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> list[list[Parse]]:
         """Return the list of trees of each sentence, in order, that a request asks for.
 
@@ -69,8 +70,10 @@ class AnyParser(Model):
             ordinals: the index of each sentence in a longer list, or the index of the first one. A sentence's samples
                 depend on the seed and on this index.
             progress: called after each batch with the indices of its sentences.
+            check: called after each batch, and again and again in a search by rules, in any thread; it may raise to end
+                the call.
         """
-        return find_trees(self, sentences, request, ordinals, progress=progress)
+        return find_trees(self, sentences, request, ordinals, progress=progress, check=check)
 
     def parse(
         self, sentences: Iterable[Words], *, progress: Progress | None = None, **options: Unpack[ParseOptions]
@@ -134,13 +137,8 @@ class AnyParser(Model):
         check_several(sentences)
 
         def parse(index_and_chunk: tuple[int, list[Words]], check: Callable[[], None]) -> list[Parse]:
-            def report(indices: Sequence[int]) -> None:
-                check()
-                if progress is not None:
-                    progress(indices)
-
             index, chunk = index_and_chunk
-            return [parse for [parse] in find_trees(self, chunk, request, first=index, progress=report)]
+            return [parse for [parse] in find_trees(self, chunk, request, first=index, progress=progress, check=check)]
 
         def parses() -> Iterator[Parse]:
             unread = iter(each_sentence(sentences))
@@ -250,8 +248,8 @@ def parse_ahead(
     """Return the results of ``parse``, in order; a thread parses the next input while the caller uses the last result.
 
     Args:
-        parse: parses an input. After each batch it calls its second argument, which raises once the iterator is
-            closed; otherwise closing would wait for the whole input.
+        parse: parses an input. It calls its second argument again and again, which raises once the iterator is closed;
+            otherwise closing would wait for the whole input.
         inputs: read by the caller's thread.
         device: the model's.
         ahead: results in advance; with 0 the caller's thread parses.

@@ -5,10 +5,12 @@ A `TreeRequest` says which trees to find; `find_trees` finds them.
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any, Protocol
 
 import torch
@@ -112,6 +114,7 @@ def find_trees(
     *,
     first: int = 0,
     progress: Progress | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> list[list[Parse]]:
     """Return the list of trees of each sentence, in order.
 
@@ -124,6 +127,8 @@ def find_trees(
         ordinals: of the sentences in a longer list, or that of the first one; with the seed they determine samples.
         first: the index of the first sentence in messages.
         progress: called after each batch with the indices of its sentences.
+        check: called after each batch, and again and again in a search by rules, in any thread; it may raise to end the
+            call.
 
     Raises:
         UnfitSentenceError: no tree agrees with the heads, labels and possible heads of a sentence, or its scores do
@@ -151,16 +156,25 @@ def find_trees(
     if doubt := model.raw_text.check(split_by_user):
         warnings.warn(terminal.message(f"{doubt[0].upper()}{doubt[1:]}"), stacklevel=3)
 
+    ended = Event()
+
+    def check_running() -> None:
+        check()
+        if ended.is_set():
+            raise CancelledError
+
     def batch_lists(indices: list[int], chosen: list[Sentence]) -> list[list[Parse]]:
-        return _batch_lists(model, request, chosen, indices, [seeded[index] for index in indices], first)
+        seeds = [seeded[index] for index in indices]
+        return _batch_lists(model, request, chosen, indices, seeds, first, check_running)
 
     def report(indices: Sequence[int]) -> None:
+        check()
         if progress is not None:
             progress([first + index for index in indices])
 
     with evaluating(model.networks):
         options = {**_threads(model.device), **_limits(model, request)}
-        result = map_batches(batch_lists, converted, length=model.length, progress=report, **options)
+        result = map_batches(batch_lists, converted, length=model.length, progress=report, ended=ended, **options)
     if search is not None and request.search is not None:
         search.tally.add(request.search.tally)  # once all is done, so that nothing counts twice when it is not
     return result
@@ -174,6 +188,7 @@ def _batch_lists(
     indices: Sequence[int],
     ordinals: Sequence[int],
     first: int,
+    check: Callable[[], None],
 ) -> list[list[Parse]]:
     """Return the lists of a batch; ``first + indices`` are those of the sentences in messages."""
     known, names, keep = request.conditions, model.label_names, None
@@ -186,7 +201,7 @@ def _batch_lists(
     p, tagging = model.distribution_and_tags(batch, keep=keep)
     p = known.conditioned(p, sentences, names) if known else p
     search, named_by = request.search, [first + index for index in indices]
-    ruled = None if search is None else RuledBatch.of(search, sentences, names, tagging.likeliest("upos"))
+    ruled = None if search is None else RuledBatch.of(search, sentences, names, tagging.likeliest("upos"), check)
     with _naming_unfit(p, request, named_by) if known else nullcontext():
         lists = _trees_of(p, request, sentences, names, ordinals, ruled)
         if known and bool((lists.heads[0, :, 1] < 0).any()):

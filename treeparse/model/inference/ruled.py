@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from treeparse.rules import NamedWords, RuleSearch, RuleTally, SatisfyingTree, satisfying_trees
+from treeparse.rules import NamedWords, RuleSearch, RuleTally, SatisfyingTree, cost_of_broken, satisfying_trees
 from treeparse.sentence import EMPTY, Sentence
 from treeparse.trees import LabeledCRF
 
@@ -20,21 +20,30 @@ Row = tuple[list[int], list[int]]  # heads and labels of the nodes of one tree, 
 
 @dataclass(frozen=True)
 class RuledBatch:
-    """The words of a batch, as rules read them, and the search for trees that satisfy the rules."""
+    """The words of a batch, as rules read them, and the search for trees that satisfy the rules.
+
+    ``check`` is called again and again in a search; it may raise to end it.
+    """
 
     search: RuleSearch
     words: Sequence[NamedWords]
+    check: Callable[[], None]
 
     @classmethod
     def of(
-        cls, search: RuleSearch, sentences: Sequence[Sentence], names: Sequence[str], tags: list[Sequence[str]] | None
+        cls,
+        search: RuleSearch,
+        sentences: Sequence[Sentence],
+        names: Sequence[str],
+        tags: list[Sequence[str]] | None,
+        check: Callable[[], None],
     ) -> "RuledBatch":
         """Return the batch; a word without UPOS gets its tag in ``tags``, whose rows start with the root."""
         words = []
         for index, sentence in enumerate(sentences):
             likeliest = None if tags is None else tags[index][1 : len(sentence) + 1]
             words.append(NamedWords(sentence.forms, _upos(sentence, likeliest), names))
-        return cls(search, words)
+        return cls(search, words, check)
 
     def is_fine(self, item: int, row: Row) -> bool:
         """Whether a tree of an item satisfies the rules."""
@@ -62,10 +71,11 @@ def mended_lists(lists: Sequence[ItemList], p: LabeledCRF, count: int, batch: Ru
     result, search = list(lists), batch.search
     broken = [i for i, trees in enumerate(lists) if not all(batch.is_fine(i, row) for row in trees.rows)]
     words = [batch.words[item] for item in broken]
-    mended = satisfying_trees(p, broken, words, search.rules, count, opened=search.opened + count)
+    opened = search.opened + count
+    mended = satisfying_trees(p, broken, words, search.rules, count, opened=opened, check=batch.check)
     for item, (trees, complete) in zip(broken, mended, strict=True):
         result[item] = _item_list(trees) if trees else ItemList(lists[item].rows[:1], lists[item].scores[:1])
-        search.tally.add(RuleTally(broken=1, mended=int(bool(trees) and complete)))
+        search.tally.add(RuleTally(broken=1, mended=int(bool(trees) and complete), unfinished=int(not complete)))
     search.tally.add(RuleTally(sentences=len(lists)))
     return result
 
@@ -116,36 +126,39 @@ def accepted_lists(drawing: IndependentDraws | DistinctDraws, count: int, batch:
 
     An item gets fewer once the bound of the search is reached, and its first draw if all were rejected.
     """
-    items = [_Acceptance() for _ in batch.words]
     search = batch.search
+    items = [_Acceptance(-(-search.opened // cost_of_broken(len(words.forms)))) for words in batch.words]
     while left := [item for item, acceptance in enumerate(items) if not acceptance.done]:
+        batch.check()
         for item, rows in zip(left, drawing.next_round(left), strict=True):
-            items[item].take(rows, count, search.opened, functools.partial(batch.is_fine, item))
+            items[item].take(rows, count, functools.partial(batch.is_fine, item))
     for acceptance in items:
         accepted, rejected = len(acceptance.accepted), acceptance.rejected
-        mended = accepted > 0 and 0 < rejected < search.opened
-        search.tally.add(RuleTally(1, int(rejected > 0), int(mended), accepted + rejected, accepted))
+        unfinished, drawn = rejected == acceptance.most, accepted + rejected
+        mended = accepted > 0 and rejected > 0 and not unfinished
+        search.tally.add(RuleTally(1, int(rejected > 0), int(mended), drawn, accepted, int(unfinished)))
     return [acceptance.accepted or acceptance.first for acceptance in items]
 
 
 @dataclass
 class _Acceptance:
-    """The draws of an item so far."""
+    """The draws of an item so far; ``most`` rejected ones end its search."""
 
+    most: int
     accepted: list[Row] = field(default_factory=list)
     first: list[Row] = field(default_factory=list)  # the first draw
     rejected: int = 0
     done: bool = False
 
-    def take(self, rows: Sequence[Row], count: int, most: int, is_fine: Callable[[Row], bool]) -> None:
-        """Take more draws until ``count`` are accepted or ``most`` rejected; no draws end the item's search."""
+    def take(self, rows: Sequence[Row], count: int, is_fine: Callable[[Row], bool]) -> None:
+        """Take more draws until ``count`` are accepted or the most rejected; no draws end the item's search."""
         self.first = self.first or list(rows[:1])
         for row in rows:
             if is_fine(row):
                 self.accepted.append(row)
             else:
                 self.rejected += 1
-            if len(self.accepted) == count or self.rejected == most:
+            if len(self.accepted) == count or self.rejected == self.most:
                 self.done = True
                 return
         self.done = not rows
