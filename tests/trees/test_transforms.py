@@ -133,7 +133,7 @@ def test_a_search_with_a_bound_of_transformed_scores_is_refused() -> None:
     def heads(siblings: Tensor) -> Tensor:
         return NonProjectiveSiblingCRF(scores, siblings).mode_with_bound()[0]
 
-    with pytest.raises(TreeparseError, match="are not traced by torch.func"):
+    with pytest.raises(TreeparseError, match=r"are not traced by torch\.func"):
         vmap(heads)(torch.stack([cube(scores)] * 2))
 
 
