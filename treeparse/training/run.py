@@ -9,6 +9,7 @@ import torch
 from treeparse.data.batches.mixing import EpochSampler, TrainingMix
 from treeparse.data.batches.steps import steps_of
 from treeparse.data.batches.treebank_module import TreebankModule
+from treeparse.data.features.root_label import root_label_use
 from treeparse.data.files import expand_paths
 from treeparse.data.raw_text import multiword_tokens
 from treeparse.errors import TreeparseError
@@ -162,6 +163,8 @@ def _prepare(
     mix = load_training_mix(config, treebanks, console.say)
 
     parser = _build_parser(config, train, mix, console, is_new=state is None)
+    if note := root_label_use(treebanks.train).note(reserved=parser.indexer.reserves_root):
+        console.say(f"data.train: {note}")
     words, length = [*map(len, train)], parser.indexer.features.length
     data = resolve_data(config, words, earlier)
     bounds = {"max_words": data.batch_words, "max_squared": data.batch_squared}
