@@ -1,5 +1,6 @@
 """Known heads and rules in parsing, lists and samples: what is found is what enumeration finds among such trees."""
 
+import math
 import random
 from concurrent.futures import CancelledError
 from dataclasses import replace
@@ -11,6 +12,7 @@ import torch
 from helpers.chi_square import LIMIT, chi_square_z
 from helpers.drawn_orders import assert_sequence_law
 from helpers.parsers import TRAINING, random_parser
+from helpers.sentences import learnable_sentences
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
@@ -252,3 +254,22 @@ def test_rules_that_cannot_be_kept_are_refused(parser: Parser) -> None:
         parser.parse(SENTENCES, rules=Rules((AtMostOne(LabelSet(("subj",))),)))
     with pytest.raises(TreeparseError, match="The number of trees opened for rules must be 1 or more, got 0"):
         RuleSearch(RULES[0], opened=0)
+
+
+def test_a_label_root_that_is_not_reserved_is_a_label_like_others() -> None:
+    """One word that hangs from another has it, and all roots have another label."""
+    sentences = learnable_sentences(12, seed=3)
+    free = [s.with_tree(s.heads or (), ["sent" if n == "root" else n for n in s.labels or ()]) for s in sentences]
+    free[0] = free[0].with_tree(free[0].heads or (), ["root" if head else "sent" for head in free[0].heads or ()])
+    parser = Parser.build(random_parser().config, free).double().eval()
+    assert parser.root_label == -1 and "root" in parser.label_names
+    known = Sentence(("a", "b"), heads=(0, 1), labels=("sent", "root"))
+    for model in (parser, Ensemble([parser, parser]), Ensemble([parser, parser], "marginals")):
+        (parse,) = model.parse([known], keep_heads=True)
+        assert (parse.heads, parse.labels) == (known.heads, known.labels)
+    assert Ensemble([parser, random_parser()], "marginals").root_label == -1, "the first model's trees are possible"
+    assert parser.score_trees([known])[0].log_prob > -math.inf
+    other = random_parser()
+    assert Ensemble([other, other]).root_label == other.root_label >= 0
+    both = Ensemble([other, parser])
+    assert both.label_names[both.root_label] == "root", "impossible elsewhere under one of the models"

@@ -22,6 +22,7 @@ from treeparse.model.linear_scorer import LinearScorer, nodes_of
 from treeparse.model.parser_config import LinearConfig
 from treeparse.names import Algorithm
 from treeparse.sentence import Sentence
+from treeparse.shipped import shipped_file
 from treeparse.training import load_config, train
 from treeparse.training.linear_model import LinearLearner
 from treeparse.training.train_config import LinearLearningConfig
@@ -380,3 +381,21 @@ def test_a_sentence_without_a_tree_teaches_nothing(algorithm: Algorithm) -> None
     learner.learn(learner.parser.collate(plain))
     for name, weights in learner.weights.items():
         assert_close(weights, before[name])
+
+
+def test_a_label_root_beside_roots_of_another_label_takes_no_root_from_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    free = [s.with_tree(s.heads or (), ["sent" if n == "root" else n for n in s.labels or ()]) for s in TRAINING]
+    odd = next(index for index, sentence in enumerate(free) if len(sentence) > 1)
+    free[odd] = free[odd].with_tree(
+        free[odd].heads or (), [n if n == "sent" else "root" for n in free[odd].labels or ()]
+    )
+    (tmp_path / "train.conllu").write_text(text_of(free), encoding="utf-8")
+    options = [f"--data.train={tmp_path / 'train.conllu'}", f"--output={tmp_path / 'run'}", "--learning.epochs=3"]
+    config = load_config(shipped_file("linear"), options)
+    parser = Parser.from_pretrained(train(config))
+    assert "the label root is possible for every arc" in capsys.readouterr().out
+    arcs = [arc for parse in parser.parse(free) for arc in zip(parse.heads, parse.labels, strict=True)]
+    roots = [label for head, label in arcs if head == 0]
+    assert roots.count("sent") > len(roots) / 2

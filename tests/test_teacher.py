@@ -1,8 +1,9 @@
 """Saved parsers as teachers: their own vocabularies, labels by name, frozen and never saved with the pupil."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import pytest
 import torch
@@ -16,8 +17,10 @@ from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
 from treeparse.model import Teacher
 from treeparse.objectives import Divergence, SilverTrees
+from treeparse.objectives.teaching import Measure
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
+from treeparse.trees import LabeledCRF
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +113,25 @@ def test_another_architecture_can_be_a_teacher(saved: Path) -> None:
     assert torch.isfinite(value).all()
     value.sum().backward()
     assert all(torch.isfinite(w.grad).all() for w in pupil.parameters() if w.grad is not None)
+
+
+def test_a_teacher_whose_roots_have_other_labels_too_teaches_what_its_pupil_can_say(tmp_path: Path) -> None:
+    """The pupil reserves the label root, the teacher does not: both laws are over the pupil's trees."""
+    pupil = random_parser()
+    pairs = {"root": "nsubj", "nsubj": "root"}
+    mixed = [*TRAINING, *relabelled(TRAINING, pairs)]
+    teacher = Parser.build(CONFIG, mixed)
+    teacher.save_pretrained(tmp_path / "free")
+    assert teacher.root_label < 0 <= pupil.root_label
+    batch = pupil.collate(replace(sentence, heads=None, labels=None) for sentence in TRAINING[:5])
+    p = pupil.distribution(batch)
+    reference = Teacher([str(tmp_path / "free")])
+    [q] = cast(Sequence[LabeledCRF], reference.distributions(p, batch))
+    heads, labels = q.sample((50,))
+    words = heads >= 0
+    assert ((labels == pupil.root_label) == (heads == 0))[words].all()
+    for measure in get_args(Measure):
+        assert Divergence(reference, measure)(p, batch).isfinite().all()
+    Parser.build(CONFIG, relabelled(TRAINING, {"root": "sent"})).save_pretrained(tmp_path / "other")
+    with pytest.raises(TreeparseError, match="does not know this label"):
+        Teacher([str(tmp_path / "other")]).distributions(p, batch)

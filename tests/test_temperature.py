@@ -277,3 +277,10 @@ def test_temperatures_that_are_none(temperature: float) -> None:
         replace(random_parser().config, temperature=temperature)
     with pytest.raises(TreeparseError, match=r"label_temperature must be from 0.001 to 1000, got .*"):
         replace(random_parser().config, label_temperature=temperature)
+
+
+def test_trees_without_labels_fit_no_temperature() -> None:
+    bare = SENTENCES[0].with_tree(SENTENCES[0].heads or (), ["_"] * len(SENTENCES[0]))
+    for fit in (fit_temperature, fit_label_temperature):
+        with pytest.raises(TreeparseError, match=r"trees with labels, but .* words with a head have no label"):
+            fit(random_parser(), [*SENTENCES, bare])

@@ -33,6 +33,7 @@ class Batch:
     allowed: Tensor | None = None  # (B, n+1, n+1) bool, head first: arcs that may be in the tree; None for all
     sentences: tuple[Sentence, ...] = ()  # for features that the encoder does not read; () if unknown
     label_names: tuple[str, ...] = ()  # by label id; () if unknown
+    root_label: int = -1  # the id of the label that arcs from the root, and no others, have; -1 for none
     tags: Mapping[str, Tensor] = field(default_factory=dict)  # (B, n+1) int64, by column: the tags to predict
     moved_from: Self | None = field(default=None, init=False, repr=False)  # the CPU original; `replace` drops it
 

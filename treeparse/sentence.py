@@ -1,6 +1,6 @@
 """Sentences, and checks of their head lists. Imports no torch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -50,6 +50,16 @@ class Sentence:
     def without_tree(self) -> Self:
         """Return the sentence without heads, labels and possible heads."""
         return type(self)(self.forms, self.upos, self.xpos, self.feats, misc=self.misc)
+
+
+def missing_labels(sentences: Iterable[Sentence]) -> str | None:
+    """Return a clause about the words that have a head and no label; None if every word with a head has a label."""
+    pairs = (pair for s in sentences for pair in zip(s.heads or (), s.labels or (EMPTY,) * len(s), strict=False))
+    labels = [label for head, label in pairs if head >= 0]
+    missing = labels.count(EMPTY)
+    if not missing:
+        return None
+    return f"{missing:,} of {len(labels):,} words with a head have no label (DEPREL is _)"
 
 
 def unreached_words(heads: Sequence[int]) -> list[int]:

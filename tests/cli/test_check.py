@@ -320,3 +320,20 @@ def test_a_page_draws_unique_kinds_of_arcs_and_crossing_arcs(tmp_path, capsys):
     capsys.readouterr()
     assert main(["check", str(path), "--html", "-"]) == 1
     assert capsys.readouterr().out == text
+
+
+def test_arcs_that_contradict_the_label_of_the_root_are_noted(tmp_path, capsys):
+    """One word that hangs from another has the label root, and all roots have another one: nothing is reserved."""
+    sentence = CLEAN.replace(b"root", b"sent")
+    files = [written(tmp_path / "free.conllu", sentence * 3 + sentence.replace(b"aux", b"root"))]
+    files.append(written(tmp_path / "kept.conllu", CLEAN * 40 + sentence))
+    free = f"4 of 4 arcs from the root have another label (the first: {files[0]}:5, 'go' as 'sent'); "
+    free += f"1 of 1 arcs with the label root are not from the root (the first: {files[0]}:21, 'Do' as 'root'): "
+    free = f"note: in free {free}the label root is possible for every arc"
+    code, lines = checked(capsys, files[0])
+    assert (code, lines[-1]) == (0, free)
+    code, lines = checked(capsys, *files)
+    kept = f"note: in kept 1 of 41 arcs from the root have another label (the first: {files[1]}:245, 'go' as 'sent'): "
+    assert code == 0 and free in lines
+    assert any(line.startswith(f"{kept}the label root is reserved for arcs from the root, and ") for line in lines)
+    assert not any("note" in line for line in checked(capsys, written(tmp_path / "clean.conllu", CLEAN))[1])

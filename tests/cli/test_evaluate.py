@@ -456,3 +456,20 @@ def test_a_report_draws_how_often_probabilities_come_true(
             assert (below > 0) == (each["accuracy"] < each["confidence"])
             compared += 1
     assert compared >= 3
+
+
+def test_gold_without_labels_has_no_scores_of_labels(tmp_path: Path, capsys: Capture) -> None:
+    rows = [line.split("\t") for line in GOLD.split("\n")]
+    bare = "\n".join("\t".join([*row[:7], "_", *row[8:]] if len(row) > 1 else row) for row in rows)
+    gold, system = written(tmp_path / "bare.conllu", bare), written(tmp_path / "system.conllu", SYSTEM)
+    report, scores = tmp_path / "report.html", tmp_path / "scores.json"
+    assert main(["evaluate", gold, system, "--by-label", "--html", str(report), "--output", str(scores)]) == 0
+    out, err = capsys.readouterr()
+    shown = dict(re.findall(r"^([A-Z].*?|complete match)  +(\S+) +\S+$", out, re.MULTILINE))
+    assert (shown["UAS"], shown["LAS"], shown["CLAS"]) == ("91.67", "-", "-")
+    assert f"in {gold} 12 of 12 words with a head have no label (DEPREL is _)" in err
+    values = json.loads(scores.read_text("utf-8"))["systems"][0]["scores"]
+    assert values["las"] is values["nopunct"]["label_accuracy"] is None and values["by_label"] == {}
+    assert "nan" not in report.read_text("utf-8")
+    assert main(["evaluate", "-q", gold, system, gold, "--html", str(report)]) == 0
+    assert "nan" not in capsys.readouterr().out + report.read_text("utf-8")

@@ -65,3 +65,14 @@ def test_mistakes_become_sentences(model: str, tmp_path: Path, capsys: Capture) 
         ([bare, "--below", "1.5"], "must be a probability from 0 to 1, got '1.5'"),
     ):
         assert problem in error_of(capsys, "suspects", model, *arguments)
+
+
+def test_a_word_without_a_label_has_the_probability_of_its_head(
+    model: str, parser: Parser, tmp_path: Path, capsys: Capture
+) -> None:
+    bare = written(tmp_path / "bare.conllu", TREES.replace("nsubj", "_"))
+    assert suspects(model, bare, "--below", "1") == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
+    scored = parser.score_trees([sentence.words for sentence in read_conllu(bare)])
+    expected = [(parse.arc_probs or ())[word] for parse, word in zip(scored, (0, 1), strict=True)]
+    assert sorted(float(row[0]) for row in rows if row[7] == "_") == pytest.approx(sorted(expected), rel=1e-4)

@@ -1,5 +1,8 @@
 """The scores against values counted by hand, and their errors."""
 
+import json
+import math
+
 import pytest
 
 from treeparse.errors import TreeparseError
@@ -177,3 +180,36 @@ def test_scores_as_a_frame():
     labels = report.to_frame(by_label=True)
     assert list(labels.index) == list(report.by_label) and labels.loc["acl", "recall"] == 1
     assert "0.833" in frame.to_latex(float_format="%.3f")
+
+
+def without_labels(sentences: list[Sentence], *words: int) -> list[Sentence]:
+    """The sentences without the labels of some words (from 0) of each; without any label if none is named."""
+    return [
+        each.with_tree(
+            each.heads or (),
+            ["_" if not words or word in words else label for word, label in enumerate(each.labels or ())],
+        )
+        for each in sentences
+    ]
+
+
+def test_words_without_a_gold_label_do_not_count_in_scores_of_labels():
+    report = attachment_scores(without_labels(GOLD, 0, 6), SYSTEM)  # whom (wrong), ? (right); dogs (right)
+    assert (report.words, report.uas, report.root_accuracy) == (12, 10 / 12, 1)
+    assert (report.las, report.las_subtypes) == (6 / 9, 5 / 9)
+    assert report.label_accuracy == 7 / 9
+    assert (report.clas_precision, report.clas_recall) == (6 / 8, 6 / 7)
+    assert "_" not in report.by_label and report.by_label["nsubj"].gold == 3
+    whole = attachment_scores(without_labels(GOLD[:1], 6) + GOLD[1:], without_labels(GOLD, 0))
+    assert (whole.complete_match_unlabeled, whole.complete_match) == (1, 0), "the second sentence alone counts"
+
+
+def test_gold_without_labels_has_no_score_of_labels():
+    report = attachment_scores(without_labels(GOLD), SYSTEM)
+    assert (report.uas, report.nopunct.uas, report.by_label) == (10 / 12, 9 / 10, {})
+    values, plain = report.values(), report.as_dict()
+    of_heads = {"uas", "root_accuracy", "complete_match_unlabeled"}
+    for name, value in values.items():
+        assert math.isnan(value) == (name.removesuffix("_nopunct") not in of_heads), name
+    assert plain["las"] is plain["nopunct"]["clas"] is plain["by_length"]["1-10"]["complete_match"] is None
+    assert plain["uas"] == report.uas and json.loads(json.dumps(plain, allow_nan=False)) == plain

@@ -19,7 +19,7 @@ def simulated(sentences: int, accuracies: tuple[float, float], seed: int) -> lis
     systems = []
     for accuracy in accuracies:
         counts = np.zeros((sentences, len(Count)), dtype=np.int64)
-        counts[:, Count.WORDS] = words
+        counts[:, Count.WORDS] = counts[:, Count.WITH_LABEL] = words
         counts[:, Count.HEADS] = rng.binomial(words, accuracy)
         counts[:, Count.LABELED] = rng.binomial(counts[:, Count.HEADS], 0.95)
         counts[:, Count.CONTENT_GOLD] = words // 2
@@ -133,3 +133,10 @@ def test_nothing_to_compare_is_an_error():
     for [(name, value)] in map(dict.items, options):
         with pytest.raises(TreeparseError, match=f"{name} {value}"):
             compare_counts(counts, counts, **{name: value})
+
+
+def test_without_gold_labels_systems_differ_by_heads_alone() -> None:
+    gold = [Sentence(("a", "b"), heads=(0, 1), labels=("_", "_"))]
+    other = [Sentence(("a", "b"), heads=(2, 0), labels=("x", "y"))]
+    comparison = paired_bootstrap(gold, gold, other, resamples=10)
+    assert [*comparison] == ["uas"] and comparison["uas"].difference == -1

@@ -85,3 +85,16 @@ def test_what_is_no_probability(probs: list[float], right: list[bool], problem: 
         calibration(probs, right)
     with pytest.raises(TreeparseError, match="bins"):
         calibration([0.5], [True], bins=0)
+
+
+def test_words_without_a_gold_label_count_for_arcs_alone() -> None:
+    system = Sentence(("a", "b", "c"), heads=(2, 0, 2), labels=("det", "root", "obj"))
+    probs = [[0.5, 0.75, 1.0]], [[0.25, 0.75, 0.5]]
+    half = parse_calibration([system.with_tree((2, 0, 2), ("_", "root", "obj"))], [system], *probs)
+    assert [(name, part.words, part.accuracy) for name, part in half.items()] == [
+        ("arcs", 3, 1),
+        ("labels", 2, 1),
+        ("labeled_arcs", 2, 1),
+    ]
+    bare = parse_calibration([system.with_tree((2, 0, 2), ("_",) * 3)], [system], *probs)
+    assert [*bare] == ["arcs"] and bare["arcs"] == half["arcs"]

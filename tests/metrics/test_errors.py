@@ -3,8 +3,10 @@
 import random
 
 from treeparse.metrics.error_analysis import (
+    Advantage,
     Confusion,
     DepthScore,
+    advantages,
     arc_length_scores,
     depth_scores,
     label_confusions,
@@ -82,3 +84,11 @@ def test_heads_by_the_depth_of_the_word() -> None:
     right, wrong = DepthScore(1, 1), DepthScore(1, 0)
     expected = {"1": right, "2": right, "3": wrong, "4": right, "5": right}
     assert depth_scores([chain], [system]) == expected | {"6+": DepthScore(2, 1)}  # the last word's head is unknown
+
+
+def test_without_a_gold_label_any_label_is_right() -> None:
+    gold = [GOLD[0].with_tree(GOLD[0].heads or (), ("nsubj", "root", "_", "_"))]
+    assert label_confusions(gold, SYSTEM[:1]) == []
+    assert wrong_words(gold[0], SYSTEM[0]) == 1  # the head of d
+    assert advantages(gold, GOLD[:1], SYSTEM[:1]) == [Advantage(0, 4, "_", "acl")]
+    assert advantages(gold, GOLD[:1], SYSTEM[:1])[0].mistake == "_ at another head"

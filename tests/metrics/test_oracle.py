@@ -94,3 +94,12 @@ def test_faults(lists: list[list[Sentence]], log_probs: list[list[float]] | None
 
 def test_nothing_to_score() -> None:
     assert oracle_scores([], []) == []
+
+
+def test_words_without_a_gold_label_do_not_count_for_labels() -> None:
+    half = [tree(GOLD[0], (2, 0, 2), "_ root obj"), GOLD[1]]
+    scores = oracle_scores(half, LISTS)
+    assert [row.las for row in scores] == [1 / 3, 2 / 3, 2 / 3, 1]
+    assert {row.complete_match for row in scores} == {1}, "of the second sentence alone"
+    bare = oracle_scores([tree(GOLD[0], (2, 0, 2), "_ _ _")], LISTS[:1])[-1]
+    assert bare.uas == 1 and bare.as_dict()["las"] is bare.as_dict()["complete_match"] is None

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,11 @@ def test_a_file_that_is_no_history(tmp_path: Path) -> None:
 def test_a_clock_counts_the_hours_of_several_days() -> None:
     shown = {0.4: "00:00:00", 59.6: "00:01:00", 3661: "01:01:01", 360_000: "100:00:00"}
     assert {seconds: clock(seconds) for seconds in shown} == shown
+
+
+def test_a_dev_set_without_labels_chooses_by_heads() -> None:
+    records = [replace(record, dev_las=None) for record in history(0.1, 0.5, 0.3, 0.5)]
+    assert best_record(records).epoch == 2
+    assert is_finished(records, epochs=9, patience=2) and not is_finished(records, epochs=9, patience=3)
+    assert "dev UAS 60.00%" in str(records[1]) and "LAS" not in str(records[1])
+    assert best_record([replace(record, dev_uas=None) for record in records]).epoch == 4

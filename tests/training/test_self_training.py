@@ -12,7 +12,8 @@ from helpers.trained_runs import equal, weights
 from treeparse.errors import DataError
 from treeparse.shipped import shipped_file
 from treeparse.training import load_config
-from treeparse.training.self_training import Round, best_round, round_config, self_train
+from treeparse.training.run_directory import best_record
+from treeparse.training.self_training import Round, round_config, self_train
 from treeparse.training.train_config import TrainConfig
 
 
@@ -56,8 +57,8 @@ def test_what_the_config_sets_holds_for_all_rounds(options: list[str]) -> None:
 
 def test_the_best_round_by_hand() -> None:
     rounds = [Round(number, 0.5, las, 0, 0) for number, las in enumerate([0.3, 0.5, 0.5, 0.4])]
-    assert best_round(rounds).number == 1
-    assert best_round([Round(number, None, None, 0, 0) for number in range(3)]).number == 2
+    assert best_record(rounds).number == 1
+    assert best_record([Round(number, None, None, 0, 0) for number in range(3)]).number == 2
 
 
 def test_a_pipe_is_refused_before_it_is_read(config: Path, tmp_path: Path) -> None:
@@ -85,3 +86,8 @@ def test_killed_and_resumed(config: Path, forks: Forks, tmp_path: Path) -> None:
     rounds = self_train(load_config(config), 2, least_log_prob=-1.2, quiet=True)  # more rounds add rounds
     assert [each.number for each in rounds] == [0, 1, 2]
     assert (broken / "round-1/model/model.safetensors").read_bytes() == before
+
+
+def test_a_dev_set_without_labels_chooses_the_round_by_heads() -> None:
+    rounds = [Round(number, uas, None, 0, 0) for number, uas in enumerate([0.3, 0.5, 0.5, 0.4])]
+    assert best_record(rounds).number == 1

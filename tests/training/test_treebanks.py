@@ -1,13 +1,15 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
+from helpers.trained_runs import rows
 
 from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 from treeparse.shipped import shipped_file
-from treeparse.training import load_config
+from treeparse.training import load_config, train
 from treeparse.training.treebanks import hold_out, load_training_mix, load_treebanks, say_doubts
 
 
@@ -55,3 +57,29 @@ def test_arcs_that_no_parse_will_have_are_counted(config: str, options: list[str
     assert [line.partition(" sentences")[0] for line in said] == (
         [] if reason is None else [f"crossing arcs, which {reason}: 2 in 2 training"]
     )
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_missing_labels_are_said_and_the_best_epoch_is_that_of_the_best_heads(
+    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, linear: bool
+) -> None:
+    dev, train_file = tmp_path / "dev.conllu", tmp_path / "train.conllu"
+    dev.write_text(without_label(dev.read_text("utf-8"), ""), "utf-8")
+    train_file.write_text(without_label(train_file.read_text("utf-8"), "adj0"), "utf-8")
+    options = [f"--data.train={train_file}", f"--data.dev={dev}", f"--output={tmp_path / 'run'}"]
+    config = load_config(shipped_file("linear"), [*options, "--learning.epochs=3"]) if linear else None
+    model = train(config or load_config(tiny_config))
+    history = rows(model.parent)
+    best = max(history, key=lambda row: float(row["dev_uas"]))
+    assert float(best["dev_uas"]) > 0 and {row["dev_las"] for row in history} == {""}
+    shown = capsys.readouterr().out
+    assert f"best dev UAS {float(best['dev_uas']):.2%} in epoch {best['epoch']} of 3" in shown
+    (missing,) = re.findall(r"data\.train: (\d+) of \d+ words with a head have no label", shown)
+    assert int(missing) > 0 and "without any label, its UAS chooses the model" in shown
+    assert "LAS" not in shown.split("without any label")[1] and "best so far" in shown
+
+
+def without_label(text: str, form: str) -> str:
+    """The CoNLL-U without the labels of words whose form begins so."""
+    rows = [line.split("\t") for line in text.split("\n")]
+    return "\n".join("\t".join([*r[:7], "_", *r[8:]] if len(r) > 1 and r[1].startswith(form) else r) for r in rows)

@@ -13,6 +13,7 @@ from treeparse.data.files import check_compression
 from treeparse.names import DECODERS, decoder_named
 from treeparse.user_code import check_module, import_code
 
+NOTHING = "-"  # in tables, instead of a score of no words
 T = TypeVar("T")
 
 
@@ -28,7 +29,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def percent(share: float, *, signed: bool = False) -> str:
-    """Return a share in [0, 1] as a percentage with two decimals, with its sign if ``signed``."""
+    """Return a share in [0, 1] as a percentage with two decimals, with its sign if ``signed``; `NOTHING` for NaN."""
+    if math.isnan(share):
+        return NOTHING
     return f"{100 * share:+z.2f}" if signed else f"{100 * share:.2f}"
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from treeparse.cli.common import aligned, counted, percent
+from treeparse.cli.common import NOTHING, aligned, counted, percent
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import Parse, with_parses
 from treeparse.metrics import (
@@ -33,7 +33,6 @@ ROWS = {
 }
 PARTS = {"arcs": "arcs", "labels": "labels given arcs", "labeled_arcs": "arcs and labels"}  # of a calibration
 Table = list[list[str]]  # its rows; the first has the names of columns
-NOTHING = "-"  # instead of a score of no words
 MISTAKES = 10  # kinds of mistakes in a table
 AHEAD = 10  # sentences in which one system is furthest ahead of the other
 NAMED = 3  # words of a sentence
@@ -145,7 +144,7 @@ def oracle_table(scores: Sequence[OracleScores]) -> Table:
 
 
 def calibration_of(gold: Sequence[Sentence], parses: Sequence[Parse]) -> dict[str, Calibration]:
-    """Compare the probabilities of parses with how often they are right."""
+    """Compare the probabilities of parses with how often they are right, as far as gold has labels."""
     probs = ([parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses])
     return parse_calibration(gold, with_parses(gold, parses), *probs)
 

@@ -10,8 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from treeparse.errors import naming_missing_packages
-from treeparse.metrics.counts import Count, PrecisionRecall, ratio, sentence_counts, universal_arcs
-from treeparse.sentence import Sentence, nonprojective_words
+from treeparse.metrics.counts import (
+    Count,
+    PrecisionRecall,
+    label_ratio,
+    ratio,
+    sentence_counts,
+    universal_arcs,
+    without_nan,
+)
+from treeparse.sentence import EMPTY, Sentence, nonprojective_words
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -25,6 +33,9 @@ GROUPS_SHAPE = (len(LENGTH_BUCKETS), len(PROJECTIVITY), 2, len(Count))
 @dataclass(frozen=True, slots=True)
 class Scores:
     """Scores in [0, 1] over ``words`` words in ``sentences`` sentences; 0 if there is nothing to count.
+
+    Words without a gold label (``_``) do not count in scores of labels, nor their sentences in ``complete_match``. A
+    score of labels is NaN if gold has no label for it.
 
     Labels are universal ones (``acl`` for ``acl:relcl``), as in the official scorer of the CoNLL 2018 shared task,
     except in ``las_subtypes``. ``clas`` is the F1 over words with a content relation, counted in gold for recall and in
@@ -47,8 +58,8 @@ class Scores:
     complete_match: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all values by name, nested as here, for JSON."""
-        return asdict(self)
+        """Return all values by name, nested as here, for JSON: None for NaN."""
+        return asdict(self, dict_factory=without_nan)
 
 
 SCORES = tuple(field.name for field in fields(Scores) if field.name not in ("sentences", "words"))
@@ -128,20 +139,21 @@ def group_scores(counts: ArrayLike) -> GroupScores:
 def _ratios(counts: NDArray[np.int64]) -> dict[str, Any]:
     of = counts.tolist()
     words, sentences = of[Count.WORDS], of[Count.SENTENCES]
+    labels, with_labels = of[Count.WITH_LABEL], of[Count.WITH_LABELS]
     gold, system, content = of[Count.CONTENT_GOLD], of[Count.CONTENT_SYSTEM], of[Count.CONTENT_CORRECT]
     return {
         "sentences": sentences,
         "words": words,
         "uas": ratio(of[Count.HEADS], words),
-        "las": ratio(of[Count.LABELED], words),
-        "las_subtypes": ratio(of[Count.LABELED_SUBTYPES], words),
-        "clas": ratio(2 * content, gold + system),
-        "clas_precision": ratio(content, system),
-        "clas_recall": ratio(content, gold),
-        "label_accuracy": ratio(of[Count.LABELS], words),
+        "las": label_ratio(of[Count.LABELED], labels, labels, words),
+        "las_subtypes": label_ratio(of[Count.LABELED_SUBTYPES], labels, labels, words),
+        "clas": label_ratio(2 * content, gold + system, labels, words),
+        "clas_precision": label_ratio(content, system, labels, words),
+        "clas_recall": label_ratio(content, gold, labels, words),
+        "label_accuracy": label_ratio(of[Count.LABELS], labels, labels, words),
         "root_accuracy": ratio(of[Count.ROOTS], sentences),
         "complete_match_unlabeled": ratio(of[Count.COMPLETE_UNLABELED], sentences),
-        "complete_match": ratio(of[Count.COMPLETE], sentences),
+        "complete_match": label_ratio(of[Count.COMPLETE], with_labels, with_labels, sentences),
     }
 
 
@@ -151,15 +163,18 @@ def _named(names: Sequence[str], counts: NDArray[np.int64]) -> dict[str, GroupSc
 
 
 def label_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, tuple[int, int, int]]:
-    """Count words by universal label: in gold, in the system's parse, and in both with the right head."""
+    """Count words by universal label: in gold, in the system's parse, and in both with the right head.
+
+    Words without a gold label do not count.
+    """
     in_gold: Counter[str] = Counter()
     in_system: Counter[str] = Counter()
     correct: Counter[str] = Counter()
     for trees in zip(gold, system, strict=True):
-        ours, theirs = map(universal_arcs, trees)
-        in_gold.update(label for _, label in ours)
-        in_system.update(label for _, label in theirs)
-        correct.update(arc[1] for arc, other in zip(ours, theirs, strict=True) if arc == other)
+        arcs = [pair for pair in zip(*map(universal_arcs, trees), strict=True) if pair[0][1] != EMPTY]
+        in_gold.update(ours[1] for ours, _ in arcs)
+        in_system.update(theirs[1] for _, theirs in arcs)
+        correct.update(ours[1] for ours, theirs in arcs if ours == theirs)
     return {label: (in_gold[label], in_system[label], correct[label]) for label in in_gold | in_system}
 
 

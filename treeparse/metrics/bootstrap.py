@@ -13,7 +13,7 @@ from treeparse.sentence import Sentence
 # Compared scores: name -> columns whose sums are the numerator and the denominator.
 STATISTICS = {
     "uas": ((Count.HEADS,), (Count.WORDS,)),
-    "las": ((Count.LABELED,), (Count.WORDS,)),
+    "las": ((Count.LABELED,), (Count.WITH_LABEL,)),
     "clas": ((Count.CONTENT_CORRECT, Count.CONTENT_CORRECT), (Count.CONTENT_GOLD, Count.CONTENT_SYSTEM)),
 }
 
@@ -51,6 +51,8 @@ def paired_bootstrap(
 ) -> dict[str, Comparison]:
     """Compare two systems by ``uas``, ``las`` and ``clas``, resampling sentences; the same seed gives the same figures.
 
+    Without any label in gold the comparison is by ``uas`` alone.
+
     The test is the shifted one of Berg-Kirkpatrick, Burkett and Klein (2012): under the null hypothesis the differences
     of the resamples scatter around 0 as they scatter in the sample around the observed difference d, so the one-sided
     p-value is the share of resamples whose difference lies d or more above d, the two-sided one that of those |d| or
@@ -84,9 +86,8 @@ def compare_counts(
     observed = _scores(parts.sum(0))
     chunks = [_scores(sums) for sums in _resampled_sums(parts, resamples, np.random.default_rng(seed))]
     scattered = np.diff(np.concatenate(chunks), axis=1)[:, 0]  # (resamples, score)
-    return {
-        name: _compare(observed[:, index], scattered[:, index], confidence) for index, name in enumerate(STATISTICS)
-    }
+    names = [*STATISTICS] if first[:, Count.WITH_LABEL].any() else ["uas"]
+    return {name: _compare(observed[:, index], scattered[:, index], confidence) for index, name in enumerate(names)}
 
 
 def _fractions(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from treeparse.errors import TreeparseError
 from treeparse.metrics.counts import check_comparable
-from treeparse.sentence import Sentence
+from treeparse.sentence import EMPTY, Sentence
 
 BINS = 15
 
@@ -93,8 +93,8 @@ def parse_calibration(
     """Return the calibration of a system's parses: of ``arcs``, ``labels`` and ``labeled_arcs``.
 
     An arc is right if its head is right, a labelled arc if its full label, subtypes included, is right too. The
-    probability of a label is conditional on its arc, so ``labels`` counts words with right arcs, and is missing if
-    there are none.
+    probability of a label is conditional on its arc, so ``labels`` counts words with right arcs. Words without a gold
+    label count in ``arcs`` alone. A part without words is missing.
 
     Args:
         gold: sentences with gold trees.
@@ -110,11 +110,14 @@ def parse_calibration(
     heads = _equal([s.heads for s in gold], [s.heads for s in system])
     labels = _equal([s.labels for s in gold], [s.labels for s in system])
     arcs, labeled = (np.fromiter(chain.from_iterable(probs), dtype=np.float64) for probs in (arc_probs, label_probs))
+    known = np.fromiter((label != EMPTY for s in gold for label in s.labels or ()), dtype=bool)
     result = {"arcs": calibration(arcs, heads, bins=bins)}
-    if heads.any():
+    if (used := heads & known).any():
         conditional = np.divide(labeled, arcs, out=np.zeros_like(arcs), where=arcs > 0).clip(0, 1)
-        result["labels"] = calibration(conditional[heads], labels[heads], bins=bins)
-    return {**result, "labeled_arcs": calibration(labeled, heads & labels, bins=bins)}
+        result["labels"] = calibration(conditional[used], labels[used], bins=bins)
+    if known.any() or not len(known):
+        result["labeled_arcs"] = calibration(labeled[known], (heads & labels)[known], bins=bins)
+    return result
 
 
 def conformal_threshold(probs: ArrayLike, alpha: float) -> float:

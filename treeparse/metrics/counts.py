@@ -1,11 +1,12 @@
 """Counts of right heads and labels, one row a sentence: their sums make every score and the bootstrap."""
 
+import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain, zip_longest
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +39,26 @@ class Count(IntEnum):
     CONTENT_GOLD = 6  # words with a content relation in gold
     CONTENT_SYSTEM = 7  # words with a content relation in the system's parse
     CONTENT_CORRECT = 8  # words with a content relation in gold and the right head and universal label
-    ROOTS = 9  # sentences with the right words under the root
-    COMPLETE_UNLABELED = 10  # sentences with all heads right
-    COMPLETE = 11  # sentences with all heads and universal labels right
+    WITH_LABEL = 9  # words with a label in gold: only these count in the columns of labels and content relations
+    ROOTS = 10  # sentences with the right words under the root
+    COMPLETE_UNLABELED = 11  # sentences with all heads right
+    COMPLETE = 12  # sentences with all heads and universal labels right
+    WITH_LABELS = 13  # sentences with a label of every word in gold
 
 
 def ratio(part: int, whole: int) -> float:
     """Return ``part / whole``; 0 if there is nothing to count, as in the official scorer."""
     return part / whole if whole else 0.0
+
+
+def label_ratio(part: int, whole: int, labels: int, words: int) -> float:
+    """Return the `ratio` of a score of labels; NaN if there are words (or sentences), but none with gold labels."""
+    return ratio(part, whole) if labels or not words else math.nan
+
+
+def without_nan(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a mapping with None for NaN, which JSON lacks."""
+    return {name: None if value != value else value for name, value in items}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +90,11 @@ def universal_label(label: str) -> str:
 def universal_arcs(sentence: Sentence) -> list[tuple[int, str]]:
     """Return the head and universal label of each word."""
     return list(zip(sentence.heads or (), map(universal_label, sentence.labels or ()), strict=True))
+
+
+def is_right(gold: tuple[int, str], system: tuple[int, str]) -> bool:
+    """Return whether a system's arc has the head and universal label of gold; any label is right if gold has none."""
+    return gold[0] == system[0] and gold[1] in (EMPTY, system[1])
 
 
 def is_punctuation(form: str, upos: str = EMPTY) -> bool:
@@ -150,11 +168,12 @@ def sentence_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDA
     counts[..., Count.ROOTS] = present & (wrong_roots == 0)
     counts[..., Count.COMPLETE_UNLABELED] = present & (counts[..., Count.HEADS] == counts[..., Count.WORDS])
     counts[..., Count.COMPLETE] = present & (counts[..., Count.LABELED] == counts[..., Count.WORDS])
+    counts[..., Count.WITH_LABELS] = present & (counts[..., Count.WITH_LABEL] == counts[..., Count.WORDS])
     return counts
 
 
 def _word_facts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray[np.bool_]:
-    """Return ``(words, 9)``: the columns WORDS to CONTENT_CORRECT, then whether the word is a root in one tree only."""
+    """Return ``(words, 10)``: the columns WORDS to WITH_LABEL, then whether the word is a root in one tree only."""
     ids: dict[str, int] = {}
     gold_heads, system_heads = (_flat(sentence.heads or () for sentence in side) for side in (gold, system))
     gold_labels, system_labels = (
@@ -166,17 +185,18 @@ def _word_facts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray
     universal = np.array([index[name] for name in universal_names], dtype=np.int64)
     content = np.array([name in CONTENT_LABELS for name in universal_names], dtype=bool)
 
-    head = gold_heads == system_heads
-    label = universal[gold_labels] == universal[system_labels]
+    head, known = gold_heads == system_heads, gold_labels != ids.get(EMPTY, -1)
+    label = known & (universal[gold_labels] == universal[system_labels])
     columns = [
         np.ones_like(head),
         head,
         head & label,
-        head & (gold_labels == system_labels),
+        head & known & (gold_labels == system_labels),
         label,
         content[gold_labels],
-        content[system_labels],
+        content[system_labels] & known,
         head & label & content[gold_labels],
+        known,
         (gold_heads == 0) != (system_heads == 0),
     ]
     return np.stack(columns, axis=1)

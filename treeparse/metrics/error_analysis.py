@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from treeparse.metrics.counts import PrecisionRecall, universal_arcs
-from treeparse.sentence import Sentence
+from treeparse.metrics.counts import PrecisionRecall, is_right, universal_arcs
+from treeparse.sentence import EMPTY, Sentence
 
 ARC_LIMITS = (1, 2, 3, 6, 10)
 ARC_BUCKETS = ("1", "2", "3", "4-6", "7-10", "11+")
@@ -25,12 +25,15 @@ class Confusion:
 
 
 def label_confusions(gold: Sequence[Sentence], system: Sequence[Sentence]) -> list[Confusion]:
-    """Return the confused pairs of universal labels, the most frequent first; the words must agree."""
+    """Return the confused pairs of universal labels, the most frequent first; the words must agree.
+
+    Words without a gold label do not count.
+    """
     words: Counter[tuple[str, str]] = Counter()
     heads: Counter[tuple[str, str]] = Counter()
     for ours, theirs in zip(gold, system, strict=True):
         for (head, label), (other, other_label) in zip(universal_arcs(ours), universal_arcs(theirs), strict=True):
-            if label != other_label:
+            if label not in (EMPTY, other_label):
                 words[label, other_label] += 1
                 heads[label, other_label] += head == other
     return [Confusion(*pair, words[pair], heads[pair]) for pair in sorted(words, key=lambda pair: (-words[pair], pair))]
@@ -89,8 +92,8 @@ def _depth(word: int, heads: Sequence[int]) -> int:
 
 
 def wrong_words(gold: Sentence, system: Sentence) -> int:
-    """Count words with another head or another universal label."""
-    return sum(ours != theirs for ours, theirs in zip(universal_arcs(gold), universal_arcs(system), strict=True))
+    """Count words with another head or another universal label; any label is right if gold has none."""
+    return sum(not is_right(*arcs) for arcs in zip(universal_arcs(gold), universal_arcs(system), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +102,23 @@ class Advantage:
 
     sentence: int  # from 0
     word: int  # from 1
-    label: str  # universal
+    label: str  # universal; `_` if gold has none
     other: str  # the other system's universal label
 
     @property
     def mistake(self) -> str:
         """What the other system has wrong: the label, or only the head."""
-        return f"{self.label} at another head" if self.other == self.label else f"{self.label} taken for {self.other}"
+        only_head = self.label in (EMPTY, self.other)
+        return f"{self.label} at another head" if only_head else f"{self.label} taken for {self.other}"
 
 
 def advantages(gold: Sequence[Sentence], system: Sequence[Sentence], other: Sequence[Sentence]) -> list[Advantage]:
     """Return the words that one system has right and another has wrong, in order; the words must agree."""
     return [
-        Advantage(sentence, word, right[1], wrong[1])
+        Advantage(sentence, word, known[1], wrong[1])
         for sentence, trees in enumerate(zip(gold, system, other, strict=True))
-        for word, (right, parsed, wrong) in enumerate(zip(*map(universal_arcs, trees), strict=True), 1)
-        if right == parsed != wrong
+        for word, (known, parsed, wrong) in enumerate(zip(*map(universal_arcs, trees), strict=True), 1)
+        if is_right(known, parsed) and not is_right(known, wrong)
     ]
 
 

@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treeparse.errors import TreeparseError
-from treeparse.metrics.counts import REMEDY, check_comparable, ratio, universal_arcs, word_mismatch
-from treeparse.sentence import Sentence
+from treeparse.metrics.counts import (
+    REMEDY,
+    check_comparable,
+    label_ratio,
+    ratio,
+    universal_arcs,
+    without_nan,
+    word_mismatch,
+)
+from treeparse.sentence import EMPTY, Sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +29,8 @@ class OracleScores:
     list's tree with the most right heads and, another tree maybe, in that with the most right heads with universal
     labels, over all words of all sentences. ``complete_match`` is the share of sentences whose gold tree, with
     universal labels, is in the list. ``mass`` is the mean of the summed probabilities of different trees; None without
-    probabilities.
+    probabilities. Words without a gold label do not count in ``las``, nor their sentences in ``complete_match``; NaN
+    if gold has no label for them.
     """
 
     size: int
@@ -32,8 +41,8 @@ class OracleScores:
     mass: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all values by name, for JSON."""
-        return asdict(self)
+        """Return all values by name, for JSON: None for NaN."""
+        return asdict(self, dict_factory=without_nan)
 
 
 def oracle_scores(
@@ -65,10 +74,14 @@ def oracle_scores(
     for sentence, trees, log_probs_of_trees in zip(gold, lists, some_log_probs, strict=True):
         running = _running(sentence, trees, log_probs_of_trees)
         sums += running[[min(size, len(trees)) - 1 for size in sizes]]
-    words = sum(map(len, gold))
+    known = [sum(label != EMPTY for label in sentence.labels or ()) for sentence in gold]
+    words, labels = sum(map(len, gold)), sum(known)
+    with_labels = sum(count == len(sentence) for count, sentence in zip(known, gold, strict=True))
     scores = []
     for size, (different, heads, labeled, complete, mass) in zip(sizes, sums.tolist(), strict=True):
-        shares = ratio(int(heads), words), ratio(int(labeled), words), complete / len(gold)
+        las = label_ratio(int(labeled), labels, labels, words)
+        complete_match = label_ratio(int(complete), with_labels, with_labels, len(gold))
+        shares = ratio(int(heads), words), las, complete_match
         scores.append(
             OracleScores(size, different / len(gold), *shares, None if log_probs is None else mass / len(gold))
         )
@@ -85,7 +98,7 @@ def _running(gold: Sentence, trees: Sequence[Sentence], log_probs: Sequence[floa
     for tree, log_prob in zip(trees, log_probs, strict=True):
         pairs = list(zip(gold_arcs, universal_arcs(tree), strict=True))
         heads = sum(ours[0] == theirs[0] for ours, theirs in pairs)
-        labeled = sum(ours == theirs for ours, theirs in pairs)
+        labeled = sum(ours == theirs and ours[1] != EMPTY for ours, theirs in pairs)
         is_new = (tree.heads, tree.labels) not in seen
         seen.add((tree.heads, tree.labels))
         rows.append((is_new, heads, labeled, labeled == len(gold), is_new * math.exp(log_prob)))

@@ -47,6 +47,7 @@ class AttachmentScores(SummedCounts):
 
     ``compute`` returns scalars in [0, 1] by name: ``uas``, ``las``, ... and ``uas_nopunct``, ``las_nopunct``, ...; with
     ``groups=True`` also ``uas`` and ``las`` of each group of sentences: ``las/1-10``, ``las/non-projective``, ...
+    Scores of labels are NaN if gold has no label.
     """
 
     def __init__(self, *, groups: bool = False, **kwargs: Any) -> None:

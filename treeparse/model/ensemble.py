@@ -76,6 +76,16 @@ class Ensemble(AnyParser):
         return self._label_names
 
     @property
+    def root_label(self) -> int:
+        """The id of the label that arcs from the root, and no others, have; -1 if none is reserved for them.
+
+        A mixture of marginals has the trees of every model; otherwise a tree must be possible under all.
+        """
+        reserved = [parser.root_label >= 0 for parser in self.parsers]
+        is_reserved = all(reserved) if self.combine == "marginals" else any(reserved)
+        return self.label_names.index(ROOT_LABEL) if is_reserved else -1
+
+    @property
     def tag_names(self) -> TagNames:
         """The tags that all models know of the columns that all predict."""
         return self._tag_names
@@ -154,11 +164,12 @@ def _check_common_labels(parsers: Sequence[Parser]) -> None:
 
 
 def _labels(parser: Parser, from_root: bool) -> set[str]:
-    """The labels of arcs from the root, or of arcs between words; "root" is for arcs from the root alone."""
+    """The labels that arcs from the root, or arcs between words, may have."""
     names = set(parser.label_names)
-    if ROOT_LABEL not in names or len(names) == 1:
+    if parser.root_label < 0:
         return names
-    return {ROOT_LABEL} if from_root else names - {ROOT_LABEL}
+    reserved = {parser.label_names[parser.root_label]}
+    return reserved if from_root else names - reserved
 
 
 def _shown(parser: Parser) -> str:
@@ -170,7 +181,8 @@ class Teacher(Reference):
     """One or more saved parsers; they are neither trained nor saved with the parser that learns from them.
 
     Each teacher has its own vocabularies, and labels are matched by name: labels that the pupil lacks are removed, and
-    labels that a teacher lacks have probability 0 under it.
+    labels that a teacher lacks have probability 0 under it. If the pupil reserves a label for arcs from the root, other
+    uses of it are removed, too.
 
     Args:
         models: the teachers' folders.
@@ -196,4 +208,11 @@ class Teacher(Reference):
             )
         p = parser.distribution(parser.collate(batch.sentences))
         p = with_label_names(p, names, batch.label_names)
+        if batch.root_label >= 0 > parser.root_label:
+            if (name := batch.label_names[batch.root_label]) not in names:
+                raise TreeparseError(
+                    f"The pupil reserves the label {name} for arcs from the root, but the teacher does not know this "
+                    "label: train the pupil on trees with the teacher's labels."
+                )
+            p = p.reserving(batch.root_label)
         return p if self.temperature == 1 else p.tempered(self.temperature)

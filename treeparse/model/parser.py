@@ -159,6 +159,11 @@ class Parser(nn.Module, AnyParser):
         return self.indexer.label_names
 
     @property
+    def root_label(self) -> int:
+        """The id of the label that arcs from the root, and no others, have; -1 if none is reserved for them."""
+        return self.indexer.root_label
+
+    @property
     def tag_names(self) -> TagNames:
         """The tags of each column that the parser predicts with the tree, by their ids."""
         return {column: tags.items for column, tags in self.indexer.tags.items()}
@@ -184,8 +189,8 @@ class Parser(nn.Module, AnyParser):
 
         The config's ``trees`` and ``single_root`` choose the trees. Label scores are log P(label | arc), so that
         ``base`` is the distribution of the unlabelled trees. They are computed when they are needed and take little
-        memory. Arcs from the root have the label "root", and no other arcs have it. All scores are divided by the
-        config's ``temperature``; one other than 1 needs the label scores of all arcs. Scores on a GPU are not
+        memory. Arcs from the root, and no others, have the label of ``root_label``, if any. All scores are divided by
+        the config's ``temperature``; one other than 1 needs the label scores of all arcs. Scores on a GPU are not
         validated, because that would sync the device.
 
         Args:
@@ -207,7 +212,7 @@ class Parser(nn.Module, AnyParser):
         labels = scores.labels
         if isinstance(labels, Tensor):  # normalised to log P(label | arc)
             from_root = torch.arange(labels.shape[1], device=labels.device).unsqueeze(-1) == 0
-            labels = with_root_rule(labels.double(), from_root, self.indexer.root_label).log_softmax(-1)
+            labels = with_root_rule(labels.double(), from_root, self.root_label).log_softmax(-1)
         p = LabeledCRF(base, labels)
         return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
 

@@ -33,8 +33,8 @@ class ScorerOutput:
     Attributes:
         arcs: ``(B, n+1, n+1)`` log weights, head first; column 0, the diagonal and padding may hold anything.
         labels: ``(B, n+1, n+1, L)`` scores of any scale, which the parser normalises for each arc; or a source of log
-            probabilities of labels given their arcs, in which "root" is possible for arcs from the root alone, and for
-            these no other label.
+            probabilities of labels given their arcs, in which the indexer's ``root_label``, if any, is possible for
+            arcs from the root alone, and for these no other label.
         tags: ``(B, n+1, T)`` log probabilities by column, of the columns that the parser predicts.
         others: ``(B, n+1, n+1, n+1)`` log weights of each other kind of part, or what computes them, in the order of
             the distribution of ``trees`` in the config, such as ``SiblingCRF``; none for trees that score arcs alone.
@@ -47,12 +47,12 @@ class ScorerOutput:
 
 
 class LabelLogProbs:
-    """A base of ``treeparse.trees.LabelSource`` of log P(label | arc); arcs from the root alone have the label "root".
+    """A base of ``treeparse.trees.LabelSource`` of log P(label | arc).
 
     Args:
         nodes: the shape ``(B, n+1, ...)`` of vectors of nodes.
         count: number of labels.
-        root_label: index of the label of arcs from the root, -1 if no label is reserved for them.
+        root_label: index of the label that arcs from the root, and no others, have; -1 if none is reserved for them.
     """
 
     bound: float | None = 0.0

@@ -21,7 +21,7 @@ from treeparse.model.inference.lists import check_own_trees, own_trees
 from treeparse.model.inference.parsing import evaluating
 from treeparse.model.parser import Parser
 from treeparse.model.parser_config import TEMPERATURES
-from treeparse.sentence import Sentence
+from treeparse.sentence import Sentence, missing_labels
 from treeparse.trees import LabeledCRF
 from treeparse.trees.labels import label_sums
 from treeparse.trees.parts import arcs_of
@@ -55,7 +55,8 @@ def fit_temperature(parser: Parser, sentences: Sequence[Sentence], *, batch_word
     probabilities of labels keep their temperature.
 
     Raises:
-        TreeparseError: as `Parser.score_trees` does, and if every tree is impossible under the parser.
+        TreeparseError: as `Parser.score_trees` does, if a label is missing, and if every tree is impossible under the
+            parser.
     """
     batches = _gold_batches(parser, sentences, batch_words)
     scored = sum(int(batch.possible.sum()) for batch in batches)
@@ -102,7 +103,7 @@ def fit_label_temperature(
         The fit; None, with the parser unchanged, if there are no such words.
 
     Raises:
-        TreeparseError: as `Parser.score_trees` does.
+        TreeparseError: as `Parser.score_trees` does, and if a label is missing.
     """
     now = parser.config.label_temperature or parser.config.temperature
     scores, labels, is_right = _choices(parser, sentences, batch_words)
@@ -158,6 +159,8 @@ class _GoldBatch(NamedTuple):
 @torch.inference_mode()
 def _gold_batches(parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> list[_GoldBatch]:
     check_own_trees(sentences)
+    if clause := missing_labels(sentences):
+        raise TreeparseError(f"Temperatures are fitted to trees with labels, but {clause}: leave such sentences out.")
     batches: list[_GoldBatch] = []
     with evaluating(parser.networks):
         for indices in BucketBatchSampler([*map(parser.length, sentences)], max_words=batch_words):

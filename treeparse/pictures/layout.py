@@ -14,6 +14,7 @@ GAP = 16.0  # between words
 SLOT = 7.0  # between the ends of arcs at one word
 LABEL_PADDING = 4.0  # of a label's background, at each side
 LABEL_ROOM = 9.0  # from a label's background to the bends of its arc
+NO_LABEL = "_"
 CLEARANCE = 5.0  # between arcs of the same level, and between labels and the arcs that pass by them
 
 
@@ -84,6 +85,8 @@ class Arc:
 def arcs_of(tree: Tree, reference: Tree | None = None) -> list[Arc]:
     """Return the arcs of a tree by dependent, marked where ``reference``, a tree of the same words, differs.
 
+    Where the reference has no label (``_``), any label is equal.
+
     Raises:
         ValueError: if the reference has other words.
     """
@@ -96,7 +99,7 @@ def arcs_of(tree: Tree, reference: Tree | None = None) -> list[Arc]:
             mark, note = Mark.SAME, _described(tree, dependent)
             if head != reference.heads[dependent - 1]:
                 mark = Mark.HEAD
-            elif label != reference.labels[dependent - 1]:
+            elif reference.labels[dependent - 1] not in (NO_LABEL, label):
                 mark = Mark.LABEL
             if mark:
                 note += f" instead of {_described(reference, dependent)}"

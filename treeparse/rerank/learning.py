@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError, name_among
-from treeparse.metrics.counts import REMEDY, universal_arcs, universal_label, word_mismatch
+from treeparse.metrics.counts import REMEDY, is_right, universal_arcs, universal_label, word_mismatch
 from treeparse.rerank.scoring import first_indices
 from treeparse.rerank.tree_features import NodeNames, configurations, differing, features, shifted
 from treeparse.sentence import EMPTY, Sentence
@@ -170,10 +170,10 @@ def example(model: LogLinear, gold: Sentence, nbest: NBestList) -> Example:
 
 
 def right_words(gold: Sentence, nbest: NBestList) -> list[float]:
-    """Return the number of words of each parse with the right head and universal label."""
+    """Return the number of words of each parse with the right head and universal label, if gold has one."""
     arcs = universal_arcs(gold)
     trees = (zip(parse.heads, map(universal_label, parse.labels), strict=True) for parse in nbest.parses)
-    return [float(sum(arc == other for arc, other in zip(arcs, tree, strict=True))) for tree in trees]
+    return [float(sum(map(is_right, arcs, tree))) for tree in trees]
 
 
 def padded(rows: Sequence[Tensor], fill: float) -> Tensor:

@@ -151,7 +151,7 @@ class EpochTable(pl.Callback):
         epochs_left = config.epochs - record.epoch
         left = sum(epoch.seconds for epoch in self.history) / record.epoch * epochs_left
         said = f"   about {spoken_time(left)} left" if epochs_left else ""
-        said += "   best so far" if is_best and record.dev_las is not None else ""
+        said += "   best so far" if is_best and record.dev_uas is not None else ""
         self.console.say(f"{record}{said}")
         trainer.should_stop |= is_finished(self.history, epochs=config.epochs, patience=config.patience)
         self._start_record()

@@ -1,5 +1,6 @@
 """Training of linear models: steps of averaged perceptron, MIRA and log-linear, and epochs that survive a kill."""
 
+import math
 import random
 import sys
 import time
@@ -329,7 +330,7 @@ def fit_linear(
         state = RunState(training.identity, history, torch.get_num_threads()).to_plain()
         save_checkpoint(run.state, state | learner.state())
         write_csv(run.metrics, history)
-        console.say(f"{record}{'   best so far' if is_best and record.dev_las is not None else ''}")
+        console.say(f"{record}{'   best so far' if is_best and record.dev_uas is not None else ''}")
     return history
 
 
@@ -355,13 +356,13 @@ def _epoch(
     scores = AttachmentScores()
     if training.dev:
         scores.update(training.dev, with_parses(training.dev, evaluated.parse(training.dev)))
-    values = scores.compute() if training.dev else None
+    values = {name: float(value) for name, value in scores.compute().items()} if training.dev else {}
     return EpochRecord(
         epoch=epoch,
         loss=loss / words,
         learning_rate=learner.rate,
-        dev_uas=None if values is None else float(values["uas"]),
-        dev_las=None if values is None else float(values["las"]),
+        dev_uas=values.get("uas"),
+        dev_las=None if math.isnan(values.get("las", math.nan)) else values["las"],
         words_per_second=words / seconds,
         seconds=time.perf_counter() - started,
     )

@@ -5,6 +5,7 @@ provenance of its model when it begins.
 """
 
 import json
+import math
 import platform
 import re
 from collections import Counter
@@ -280,15 +281,19 @@ def _scores(history: Sequence[EpochRecord], tests: Mapping[str, AttachmentReport
     yield ""
     yield "| | sentences | UAS | LAS | CLAS | whole trees |"
     yield "|:--|--:|--:|--:|--:|--:|"
-    if best.dev_uas is not None and best.dev_las is not None:
-        yield f"| the dev set, which chose the epoch | | {100 * best.dev_uas:.2f} | {100 * best.dev_las:.2f} | | |"
+    if best.dev_uas is not None:
+        yield f"| the dev set, which chose the epoch | | {_percent(best.dev_uas)} | {_percent(best.dev_las)} | | |"
     for name, report in tests.items():
         shares = (report.uas, report.las, report.clas, report.complete_match)
-        yield f"| {name} | {report.sentences:,} | {' | '.join(f'{100 * share:.2f}' for share in shares)} |"
+        yield f"| {name} | {report.sentences:,} | {' | '.join(map(_percent, shares))} |"
     if best.dev_tags:
         tags = (f"{TAG_SCORES[name]} {100 * share:.2f}" for name, share in best.dev_tags.items())
         yield ""
         yield f"Tags of the dev set: {', '.join(tags)}."
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None or math.isnan(share) else f"{100 * share:.2f}"
 
 
 def _training(history: Sequence[EpochRecord], provenance: Provenance | None) -> Iterator[str]:

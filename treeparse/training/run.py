@@ -9,6 +9,7 @@ import torch
 from treeparse.data.batches.mixing import EpochSampler, TrainingMix
 from treeparse.data.batches.steps import steps_of
 from treeparse.data.batches.treebank_module import TreebankModule
+from treeparse.data.features.root_label import root_label_use
 from treeparse.data.files import display_name, expand_paths, is_stream
 from treeparse.data.raw_text import multiword_tokens
 from treeparse.errors import TreeparseError
@@ -53,6 +54,7 @@ from treeparse.training.treebanks import (
     load_training_mix,
     load_treebanks,
     say_doubts,
+    say_labels,
 )
 
 AHEAD = 2
@@ -164,9 +166,12 @@ def _prepare(
     train = treebanks.train_words
     objective = _checked_objective(config, train, console)
     dev = dev_sentences(config, treebanks, train, console.say)
+    say_labels(train, dev, console.say)
     mix = load_training_mix(config, treebanks, console.say)
 
     parser = _build_parser(config, train, mix, console, is_new=state is None)
+    if note := root_label_use(treebanks.train).note(reserved=parser.indexer.reserves_root):
+        console.say(f"data.train: {note}")
     words, length = [*map(len, train)], parser.indexer.features.length
     data = resolve_data(config, words, earlier)
     bounds = {"max_words": data.batch_words, "max_squared": data.batch_squared}
@@ -241,7 +246,8 @@ def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Cons
         return
     best, seconds = best_record(history), sum(record.seconds for record in history)
     result = f"the model is that of epoch {best.epoch} of {history[-1].epoch}"
-    if best.dev_uas is not None and best.dev_las is not None:
-        result = f"best dev UAS {best.dev_uas:.2%}, LAS {best.dev_las:.2%} in epoch {best.epoch} of {history[-1].epoch}"
+    if best.dev_uas is not None:
+        las = "" if best.dev_las is None else f", LAS {best.dev_las:.2%}"
+        result = f"best dev UAS {best.dev_uas:.2%}{las} in epoch {best.epoch} of {history[-1].epoch}"
     console.say(f"{result}; {clock(seconds)} in all")
     console.say(f"model: {run.model}")

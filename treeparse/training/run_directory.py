@@ -13,7 +13,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import torch
 import yaml
@@ -41,7 +41,7 @@ class EpochRecord:
         loss: mean over their words in nats.
         learning_rate: the rate of the last step.
         dev_uas: UAS in [0, 1]; None without a dev set.
-        dev_las: LAS in [0, 1]; None without a dev set.
+        dev_las: LAS in [0, 1]; None without a dev set, or if it has no labels.
         words_per_second: speed of training alone.
         seconds: time with the dev set.
         dev_loss: nats a word; None without a dev set.
@@ -63,8 +63,8 @@ class EpochRecord:
     def __str__(self) -> str:
         columns = [f"epoch {self.epoch:3d}", f"loss {self.loss:7.4f}"]
         columns += [f"{name} {value:.4f}" for name, value in self.terms.items()]
-        if self.dev_uas is not None and self.dev_las is not None:
-            columns += [f"dev UAS {self.dev_uas:6.2%}", f"LAS {self.dev_las:6.2%}"]
+        scores = {"dev UAS": self.dev_uas, "LAS": self.dev_las}
+        columns += [f"{name} {value:6.2%}" for name, value in scores.items() if value is not None]
         columns += [f"{TAG_SCORES[name]} {value:6.2%}" for name, value in self.dev_tags.items()]
         if self.dev_loss is not None:
             columns.append(f"dev loss {self.dev_loss:7.4f}")
@@ -79,11 +79,27 @@ class EpochRecord:
         return values | {f"term/{name}": value for name, value in terms.items()}
 
 
-def best_record(history: Sequence[EpochRecord]) -> EpochRecord:
-    """Return the record of the highest dev LAS, the first of equals; without a dev set the last one."""
-    if history[-1].dev_las is None:
+class HasDevScores(Protocol):
+    """The scores on a dev set by which `best_record` chooses."""
+
+    @property
+    def dev_uas(self) -> float | None: ...
+
+    @property
+    def dev_las(self) -> float | None: ...
+
+
+M = TypeVar("M", bound=HasDevScores)
+
+
+def best_record(history: Sequence[M]) -> M:
+    """Return the record of the highest dev LAS, the first of equals; without a dev set the last one.
+
+    A dev set without labels chooses by UAS.
+    """
+    if history[-1].dev_uas is None:
         return history[-1]
-    return max(history, key=lambda record: record.dev_las or 0.0)
+    return max(history, key=lambda record: (record.dev_uas if record.dev_las is None else record.dev_las) or 0.0)
 
 
 def clock(seconds: float) -> str:

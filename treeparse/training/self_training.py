@@ -43,7 +43,7 @@ class Round:
     Attributes:
         number: 0 for the trees alone.
         dev_uas: UAS on the dev set, in [0, 1], of the model's epoch; None without a dev set.
-        dev_las: LAS of that epoch, in [0, 1]; None without a dev set.
+        dev_las: LAS of that epoch, in [0, 1]; None without a dev set, or if it has no labels.
         silver: number of sentences of the text that the round learned from.
         text: number of all sentences of the text.
     """
@@ -88,13 +88,6 @@ def self_train(
         done.append(work.round(number, rounds))
         processes.in_first(partial(work.end, done))
     return done
-
-
-def best_round(rounds: Sequence[Round]) -> Round:
-    """Return the round of the highest dev LAS, the first of equals; without a dev set the last one."""
-    if rounds[-1].dev_las is None:
-        return rounds[-1]
-    return max(rounds, key=lambda each: each.dev_las or 0.0)
 
 
 def round_config(config: TrainConfig, number: int, selected: bool = False) -> TrainConfig:
@@ -180,7 +173,7 @@ class _SelfTraining:
 
     def end(self, done: Sequence[Round]) -> None:
         """Write the model, if the last of these rounds is the best, and the table of rounds."""
-        if best_round(done) is done[-1]:
+        if best_record(done) is done[-1]:
             export_model(RunDirectory(_run(self.folder, len(done) - 1)), self.folder / MODEL)
         atomic_write(self.folder / ROUNDS, json.dumps([*map(asdict, done)], indent=2) + "\n")
 

@@ -16,7 +16,7 @@ from treeparse.data.files import check_rereadable, expand_paths
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives import Objective
-from treeparse.sentence import Sentence, nonprojective_words, tree_problem
+from treeparse.sentence import EMPTY, Sentence, missing_labels, nonprojective_words, tree_problem
 from treeparse.training.train_config import DataConfig, TrainConfig
 from treeparse.trees import distribution_named
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
@@ -92,6 +92,16 @@ def dev_sentences(config: TrainConfig, treebanks: Treebanks, train: Sequence[Sen
         return dev
     say(f"no tree in data.train: the labels are {' and '.join(PLAIN_LABELS)}, in data.dev too")
     return [with_plain_labels(words) for words in dev]
+
+
+def say_labels(train: Sequence[Sentence], dev: Sequence[Sentence], say: Say) -> None:
+    """Tell ``say`` how many words of the training sentences and of the dev set lack a label, and what that means."""
+    if clause := missing_labels(train):
+        say(f"data.train: {clause}; training takes these labels as open")
+    if clause := missing_labels(dev):
+        has_labels = any(label != EMPTY for sentence in dev for label in sentence.labels or ())
+        choice = "its LAS is that of its other words" if has_labels else "without any label, its UAS chooses the model"
+        say(f"data.dev: {clause}; {choice}")
 
 
 def files_remark(data: DataConfig, treebanks: Treebanks) -> str:

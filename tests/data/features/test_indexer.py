@@ -6,6 +6,7 @@ import torch
 
 from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer, with_plain_labels
+from treeparse.data.features.root_label import RootLabelUse
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
@@ -143,3 +144,38 @@ def test_odd_labels_that_files_can_hold() -> None:
     labels = ("a b", "\u00a0", "acl:relcl", "\u200b", "#", "\ufeff")
     indexer = make([Sentence(("go",), heads=(0,), labels=(label,)) for label in labels])
     assert set(indexer.labels.items) == set(labels)
+
+
+@pytest.mark.parametrize(
+    ("right", "roots", "elsewhere", "reserved"),
+    [(38, 0, 0, True), (38, 1, 1, True), (37, 1, 1, False), (38, 3, 0, False), (38, 0, 3, False), (0, 5, 1, False)],
+)
+def test_root_is_reserved_if_95_of_100_of_its_arcs_are_right(
+    right: int, roots: int, elsewhere: int, *, reserved: bool
+) -> None:
+    """Other sentences have roots with another label, or the label root at another arc."""
+    kinds = ("det", "root"), ("det", "sent"), ("root", "_")
+    pairs = [pair for pair, count in zip(kinds, (right, roots, elsewhere), strict=True) for _ in range(count)]
+    sentences = [Sentence(("a", "b"), heads=(2, 0), labels=labels) for labels in pairs]
+    indexer = make(sentences)
+    assert (indexer.root_label >= 0) is reserved
+    use = RootLabelUse.of(sentences)
+    assert use.is_reserved is reserved
+    note = use.note(reserved=reserved)
+    assert (note is None) is (not roots and not elsewhere)
+    if roots:
+        assert f"{roots} of {right + roots} arcs from the root have another label" in (note or "")
+    if elsewhere:
+        assert f"{elsewhere} of {right + elsewhere} arcs with the label root are not from the root" in (note or "")
+    labels = indexer.collate([Sentence(("a", "b"), heads=(2, 0), labels=("root", "det"))]).labels
+    assert labels is not None and (labels == -1).all().item() is reserved
+    assert Indexer.from_json(indexer.to_json()).root_label == indexer.root_label
+    new = Sentence(("c",), heads=(0,), labels=("root",))
+    assert (indexer.extended([new] * 99, indexer.features).root_label >= 0) is reserved, "decided once"
+
+
+def test_a_vocabulary_that_does_not_say_what_it_reserves_is_refused() -> None:
+    data = make(TRAINING).to_json()
+    assert data.pop("reserves_root") is True
+    with pytest.raises(TreeparseError, match=r"reserves_root.*train the model again"):
+        Indexer.from_json(data)

@@ -5,7 +5,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import nlargest
 from itertools import chain, islice, permutations
@@ -18,6 +18,7 @@ from treeparse.cli.score_tables import Table, lines_of
 from treeparse.cli.systems import figure_of, section_of, tree_of
 from treeparse.corpus.request import check_outputs
 from treeparse.data.conllu import ConlluSentence, scan_conllu
+from treeparse.data.features.root_label import RootLabelUse
 from treeparse.data.files import check_rereadable, expand_paths, open_input, plain_name
 from treeparse.data.outputs import atomic_write
 from treeparse.data.statistics import SentenceIndex, TreebankStatistics
@@ -40,9 +41,9 @@ EPILOG = """examples:
   treeparse check -q --output faults.json 'treebanks/**/*.conllu'
 
 Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, and then figures, which leave faulty
-sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. Of several files they
-name the sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has
-and another lacks.
+sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. They say where the label
+root and the arcs from the root disagree. Of several files they name the sentences (of the same words) that two files
+share, and the labels, UPOS tags and features that one file has and another lacks.
 
 --ud asks the official validator of Universal Dependencies about files without faults: its levels 1 and 2, which hold
 for all languages. It refuses what other commands read, such as line ends of Windows or a sentence without its text.
@@ -177,13 +178,14 @@ class _Report:
     statistics: TreebankStatistics
     faults: list[DataError]
     left_out: int  # sentences with faults
+    roots: RootLabelUse = field(default_factory=RootLabelUse)  # of one file
 
 
 def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceIndex | None, validator: Any) -> _Report:
     """Check a file, print each fault unless standard output has a report, and index the sound sentences."""
     faults: list[DataError] = []
     together: dict[str, list[DataError]] = {problem: [] for problem in TOGETHER}  # reported at the end
-    sentences = left_out = 0
+    sentences, left_out, roots = 0, 0, RootLabelUse()
     results = _scanned(path, args)
 
     def report(new_faults: Sequence[DataError]) -> None:
@@ -196,6 +198,7 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
         for result in results:
             if isinstance(result, ConlluSentence):
                 sentences += 1
+                roots.add(result.words, result)
                 if index is not None:
                     index.add(number, result)
                 yield result
@@ -213,7 +216,7 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
             report([same[0] if len(same) == 1 else _joined(same, problem, sentences + left_out)])
     if validator is not None and not faults:
         report([*_faults_by(validator, path)])
-    return _Report(str(path), statistics, faults, left_out)
+    return _Report(str(path), statistics, faults, left_out, roots)
 
 
 def _faults_by(validator: Any, path: Path) -> Iterator[DataError]:
@@ -236,12 +239,14 @@ def _joined(faults: Sequence[DataError], problem: str, sentences: int) -> DataEr
 
 
 def _notes(reports: Sequence[_Report], index: SentenceIndex | None) -> list[str]:
-    """Return notes on what several files share, and on what one lacks."""
-    if index is None:
-        return []
+    """Return notes on the labels of roots, on what several files share, and on what one lacks."""
     names = _short_names([report.path for report in reports])
+    uses = (report.roots.note(reserved=report.roots.is_reserved) for report in reports)
+    notes = [f"note: in {name} {use}" for name, use in zip(names, uses, strict=True) if use]
+    if index is None:
+        return notes
     read = {name: file.statistics for name, file in zip(names, reports, strict=True) if file.statistics.sentences}
-    return [*_shared_notes(names, index), *_missing_notes([*read], [*read.values()])]
+    return [*notes, *_shared_notes(names, index), *_missing_notes([*read], [*read.values()])]
 
 
 def _shared_notes(names: Sequence[str], index: SentenceIndex) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -55,7 +56,7 @@ from treeparse.pictures.page import Figure, Section, figure, html_page, legend, 
 from treeparse.pictures.plots import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.svg import escaped
 from treeparse.progress import Console, parsing_bar
-from treeparse.sentence import Sentence
+from treeparse.sentence import Sentence, missing_labels
 from treeparse.training.run_directory import RunDirectory, read_csv
 
 MOST_RESAMPLES = 10**7  # all are in memory at once
@@ -79,7 +80,10 @@ EPILOG = f"""examples:
   treeparse evaluate gold.conllu best.jsonl    # as kbest or sample wrote it: oracle scores, too
 
 UAS, LAS and CLAS are computed as by the official scorer of the CoNLL 2018 shared task: LAS compares universal labels,
-and punctuation counts. Punctuation is every word of gold UPOS PUNCT or, if UPOS is _, of punctuation characters only.
+and punctuation counts. Words without a label in GOLD (DEPREL is _) have no part in scores of labels: without any
+label, these scores are -, and null in JSON. Punctuation is every word of gold UPOS PUNCT or, if UPOS is _, of
+punctuation characters only.
+
 UPOS, XPOS, UFeats (universal features only) and AllTags are that scorer's scores of tags: of the tags that a model
 predicts, and of those columns of a file that differ from GOLD.
 
@@ -197,6 +201,9 @@ def run(args: argparse.Namespace) -> int:
         ]
     if evaluation.left_out and not args.quiet:
         terminal.warn(f"treeparse: {evaluation.left_out} faulty sentences left out")
+    clause = missing_labels(sentence.words for sentence in evaluation.gold)
+    if clause and not args.quiet:
+        terminal.warn(f"treeparse: in {args.gold} {clause}: scores of labels leave these words out")
     if "-" not in (args.output, args.html) and not (args.quiet and args.output):
         of_systems = [(system.name, [oracle_table(system.oracle)]) for system in systems if system.oracle]
         of_systems += [
@@ -390,7 +397,9 @@ def _bars(gold: list[Sentence], system: ScoredSystem) -> Iterator[Figure]:
     labels = sorted(report.by_label.items(), key=lambda item: -item[1].gold)[:LABELS]
     charts = {
         "LAS by words of the sentence (words)": [
-            ShareBar(name, group.las, f"({group.words:,})") for name, group in report.by_length.items()
+            ShareBar(name, group.las, f"({group.words:,})")
+            for name, group in report.by_length.items()
+            if not math.isnan(group.las)
         ],
         "arcs of gold that are found, by length (arcs)": [
             ShareBar(name, score.recall, f"({score.gold:,})") for name, score in arcs.items() if score.gold
@@ -404,7 +413,8 @@ def _bars(gold: list[Sentence], system: ScoredSystem) -> Iterator[Figure]:
         "F1 by label (words of gold)": [ShareBar(name, score.f1, f"({score.gold:,})") for name, score in labels],
     }
     for caption, bars in charts.items():
-        yield Figure(draw_bars(bars, caption), caption)
+        if bars:
+            yield Figure(draw_bars(bars, caption), caption)
 
 
 def _confusions(gold: list[Sentence], system: list[Sentence]) -> Table:

@@ -34,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
     import_modules(args)
     export = export_model(RunDirectory(args.run), None if args.output is None else Path(args.output))
     if not args.quiet:
-        score = "" if export.best.dev_las is None else f", dev LAS {export.best.dev_las:.2%}"
+        scores = {"LAS": export.best.dev_las, "UAS": export.best.dev_uas}  # the first that is known chose the epoch
+        score = next((f", dev {name} {share:.2%}" for name, share in scores.items() if share is not None), "")
         stood = "" if export.written else " (it stood there already)"
         terminal.write(f"epoch {export.best.epoch}, the best of {export.epochs}{score}: {export.folder}{stood}")
     return 0

@@ -7,7 +7,8 @@ from treeparse import terminal
 from treeparse.cli.common import aligned, modules_of_current_folder, percent, positive, real
 from treeparse.cli.training import add_config_arguments, is_further_process, read_config, stoppable
 from treeparse.shipped import file_or_shipped
-from treeparse.training.self_training import Round, best_round, self_train
+from treeparse.training.run_directory import best_record
+from treeparse.training.self_training import Round, self_train
 
 TAKES_OVERRIDES = True
 EPILOG = """Every key of the config can also be a dotted option, as in treeparse train.
@@ -46,7 +47,7 @@ def _self_train(args: argparse.Namespace) -> None:
     config = read_config(file_or_shipped(args.config), args, output=args.output)
     rounds = self_train(config, args.rounds, least_log_prob=args.least_log_prob, quiet=args.quiet)
     if not args.quiet and not is_further_process():
-        terminal.write(*_table(rounds, best_round(rounds)), f"model: {config.output}/model")
+        terminal.write(*_table(rounds, best_record(rounds)), f"model: {config.output}/model")
 
 
 def _table(rounds: list[Round], best: Round) -> list[str]:

@@ -17,6 +17,7 @@ from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.outputs import atomic_output
 from treeparse.model import Parse
 from treeparse.progress import Console, parsing_bar
+from treeparse.sentence import EMPTY
 
 TITLES = ("probability", "file", "line", "sent_id", "word", "form", "head", "label")
 MODEL_TITLES = ("model_head", "model_label", "model_probability")
@@ -28,7 +29,7 @@ The TSV has a row for every word whose head and label are less probable than --b
 probability (exact, among all labelled trees), file, line, sentence and word, head and label, and the head, label and
 probability of the model's parse. Heads are as in CoNLL-U. Many of the first rows are annotation errors if the model was
 not trained on these sentences: use a model trained on other parts of the treebank. A label that the model does not know
-has probability 0.
+has probability 0; of a word without a label (DEPREL is _) the probability is that of its head.
 
 {SEVERAL}"""
 
@@ -80,7 +81,8 @@ def _rows(
         *(sentence.word_lines(), gold.tokens, gold.heads, gold.labels),
         *(parse.heads, parse.labels, parse.label_probs or ()),
     )
-    probs = gold.label_probs or ()
+    of_arcs = zip(gold.labels, gold.arc_probs or (), gold.label_probs or (), strict=True)
+    probs = [arc if label == EMPTY else labeled for label, arc, labeled in of_arcs]
     for word, (prob, (line, form, *arcs)) in enumerate(zip(probs, zip(*columns, strict=True), strict=True), 1):
         if prob < below:
             yield prob, sentence.source, line, sentence.sent_id or "", word, form, *arcs

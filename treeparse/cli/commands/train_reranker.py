@@ -11,7 +11,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model.folder import check_model_folder
 from treeparse.rerank import LogLinearConfig, Reranker
 from treeparse.rerank.learning import LearningConfig
-from treeparse.sentence import Sentence
+from treeparse.sentence import Sentence, missing_labels
 
 EPILOG = """examples:
   treeparse crossparse --config my.yaml --folds 4 -k 32 --output runs/folds
@@ -60,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
 
     expand_paths([args.gold, args.lists, *(args.dev or ())])
     gold, lists = _gold(args.gold, args), _lists(args.lists)
+    if clause := missing_labels(gold):
+        say(f"in {args.gold} {clause}: such a word is right if its head is")
     if args.tune is not None:
         reranker = Reranker.from_pretrained(args.tune).tuned(gold, lists)
     else:

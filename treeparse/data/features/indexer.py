@@ -13,6 +13,7 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.data.columns import COLUMNS
 from treeparse.data.features.padding import padded, padded_heads, padded_labels
+from treeparse.data.features.root_label import RootLabelUse
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.errors import TreeparseError
@@ -79,6 +80,10 @@ class Indexer:
         labels: the vocabulary of labels.
         tags: the vocabularies of the columns that the model predicts; the encoder must read none of these.
         multiword_tokens: the multiword tokens of the training data, with their words; used for warnings only.
+        reserves_root: whether arcs from the root, and no others, have the label "root", if there is one beside others.
+
+    Attributes:
+        root_label: the index of the label that is reserved for arcs from the root; -1 if none is.
     """
 
     features: Features
@@ -91,6 +96,8 @@ class Indexer:
         labels: Vocabulary,
         tags: Mapping[str, Vocabulary] = NO_TAGS,
         multiword_tokens: Mapping[str, str] = MappingProxyType({}),
+        *,
+        reserves_root: bool = True,
     ) -> None:
         self.label_names: tuple[str, ...] = (*labels.specials, *labels.items)
         _check_writable("label", self.label_names)
@@ -99,11 +106,15 @@ class Indexer:
         check_unread(tags, features)
         self.features, self.labels, self.tags = features, labels, dict(tags)
         self.multiword_tokens: dict[str, str] = dict(multiword_tokens)
-        self.root_label: int = labels.index(ROOT_LABEL) if ROOT_LABEL in labels else -1
+        self.reserves_root = reserves_root
+        has_rule = reserves_root and ROOT_LABEL in labels and len(labels) > 1
+        self.root_label: int = labels.index(ROOT_LABEL) if has_rule else -1
 
     @classmethod
     def build(cls, sentences: Sequence[Sentence], features: Features, tags: Iterable[str] = ()) -> Self:
         """Return the indexer of the training sentences, with `PLAIN_LABELS` if no head and no label is known.
+
+        `RootLabelUse` says whether these sentences reserve the label "root".
 
         Raises:
             TreeparseError: there are no sentences; a sentence has no heads or labels; heads are known but no label; or
@@ -112,31 +123,34 @@ class Indexer:
         _check_trees(sentences)
         plain = Vocabulary(PLAIN_LABELS, [0] * len(PLAIN_LABELS))
         labels = Vocabulary.build(_labels(sentences)) if any_tree(sentences) else plain
-        return cls(features, labels, tag_vocabularies(sentences, tags))
+        reserves_root = RootLabelUse.of(sentences).is_reserved
+        return cls(features, labels, tag_vocabularies(sentences, tags), reserves_root=reserves_root)
 
     def extended(self, sentences: Sequence[Sentence], features: Features, tags: Iterable[str] = ()) -> Self:
         """Return an indexer of new features, with this one's labels and tags, followed by new ones of the sentences.
 
-        It has the columns ``tags`` and no others. Raises as ``build``.
+        It has the columns ``tags`` and no others, and reserves the label "root" if this one does. Raises as ``build``.
         """
         _check_trees(sentences)
         vocabularies = tag_vocabularies(sentences, tags, self.tags)
-        return type(self)(features, self.labels.extended(_labels(sentences)), vocabularies, self.multiword_tokens)
+        labels = self.labels.extended(_labels(sentences))
+        return type(self)(features, labels, vocabularies, self.multiword_tokens, reserves_root=self.reserves_root)
 
     def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
         """Return one batch of the sentences, on the CPU, with the known heads and labels.
 
         Missing heads and labels become -1. So do labels that training never saw, and labels that break the rule that
-        arcs from the root, and no others, have the label "root". A batch without any has the heads None. ``indices``
-        are the sentences' indices in a larger list, by default 0, 1, 2, ...
+        arcs from the root, and no others, have the label that is reserved for them. A batch without any has the heads
+        None. ``indices`` are the sentences' indices in a larger list, by default 0, 1, 2, ...
         """
         if not sentences:
             raise TreeparseError("A batch needs at least one sentence.")
         lengths = torch.tensor([len(sentence) for sentence in sentences])
         batch_indices = torch.arange(len(sentences)) if indices is None else torch.tensor(indices)
         features, tags = self.features(sentences), self._tags(sentences)
+        names, root = self.label_names, self.root_label
         batch = Batch(
-            lengths, batch_indices, features, sentences=tuple(sentences), label_names=self.label_names, tags=tags
+            lengths, batch_indices, features, sentences=tuple(sentences), label_names=names, root_label=root, tags=tags
         )
         if any(sentence.allowed for sentence in sentences):
             batch = replace(batch, allowed=allowed_arcs(sentences))
@@ -157,13 +171,14 @@ class Indexer:
     def _trees(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """Return heads and labels ``(B, n+1)``, -1 if missing or impossible for the model."""
         heads, labels = padded_heads(sentences), padded_labels(sentences, partial(self.labels.indices, missing=-1))
-        if self.root_label >= 0 and len(self.labels) > 1:
+        if self.root_label >= 0:
             labels[(heads >= 0) & ((labels == self.root_label) != (heads == 0))] = -1
         return {"heads": heads, "labels": labels}
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data from which ``from_json`` makes an equal indexer."""
-        data = {"features": self.features.to_json(), "labels": self.labels.to_json()}
+        data: dict[str, Any] = {"features": self.features.to_json(), "labels": self.labels.to_json()}
+        data["reserves_root"] = self.reserves_root
         tags = {column: vocabulary.to_json() for column, vocabulary in self.tags.items()}
         more = {"tags": tags, "multiword_tokens": self.multiword_tokens}
         return data | {name: values for name, values in more.items() if values}
@@ -175,7 +190,14 @@ class Indexer:
         """Return the indexer that ``to_json`` wrote; ``features`` makes the features from their data."""
         tags = {column: Vocabulary.from_json(table) for column, table in data.get("tags", {}).items()}
         multiword = {str(form): str(words) for form, words in data.get("multiword_tokens", {}).items()}
-        return cls(features(data["features"]), Vocabulary.from_json(data["labels"]), tags, multiword)
+        labels, reserves_root = Vocabulary.from_json(data["labels"]), data.get("reserves_root")
+        if not isinstance(reserves_root, bool):
+            raise TreeparseError(
+                'The vocabulary of a model must say whether the label "root" is reserved for arcs from the root '
+                f"(reserves_root, true or false), got {reserves_root!r:.40}: an earlier treeparse wrote it; train the "
+                "model again."
+            )
+        return cls(features(data["features"]), labels, tags, multiword, reserves_root=reserves_root)
 
 
 def has_tree(sentence: Sentence) -> bool:

@@ -69,6 +69,11 @@ class Model(Protocol):
         ...
 
     @property
+    def root_label(self) -> int:
+        """The id of the label that arcs from the root, and no others, have; -1 if none is reserved for them."""
+        ...
+
+    @property
     def tag_names(self) -> TagNames:
         """The tags of each column that the model predicts, by their ids."""
         ...
@@ -143,7 +148,7 @@ def find_trees(
     if request.method == "score":
         check_own_trees(converted)
     for index, sentence in enumerate(converted, first):
-        request.conditions.check(sentence, model.label_names, index)
+        request.conditions.check(sentence, model.label_names, model.root_label, index)
     _check_lengths(model, converted, first)
     if search is not None:
         search.rules.check_labels(model.label_names)
@@ -191,15 +196,15 @@ def _batch_lists(
     check: Callable[[], None],
 ) -> list[list[Parse]]:
     """Return the lists of a batch; ``first + indices`` are those of the sentences in messages."""
-    known, names, keep = request.conditions, model.label_names, None
+    known, names, root, keep = request.conditions, model.label_names, model.root_label, None
     if any(network.config.prune_below for network in model.networks):
         if request.method == "score":
             keep = arcs_of(moved(padded_heads(sentences), model.device))
         elif known:
-            keep = known.arcs(sentences, names, model.device)
+            keep = known.arcs(sentences, names, root, model.device)
     batch = model.collate([sentence.without_tree() for sentence in sentences], indices)
     p, tagging = model.distribution_and_tags(batch, keep=keep)
-    p = known.conditioned(p, sentences, names) if known else p
+    p = known.conditioned(p, sentences, names, root) if known else p
     search, named_by = request.search, [first + index for index in indices]
     ruled = None if search is None else RuledBatch.of(search, sentences, names, tagging.likeliest("upos"), check)
     with _naming_unfit(p, request, named_by) if known else nullcontext():

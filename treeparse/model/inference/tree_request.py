@@ -14,7 +14,7 @@ from treeparse.data.features.padding import padded_heads, padded_labels
 from treeparse.errors import TreeparseError
 from treeparse.names import Decoder, DecoderName, decoder_named, listing_decoder_named
 from treeparse.rules import Rules, RuleSearch, as_search
-from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
+from treeparse.sentence import EMPTY, Sentence
 from treeparse.trees import LabeledDistribution
 from treeparse.trees.parts import arcs_agreeing_with
 
@@ -56,8 +56,12 @@ class Given:
     def __bool__(self) -> bool:
         return self.heads or self.within
 
-    def check(self, sentence: Sentence, names: Sequence[str], index: int) -> None:
-        """Raise if a sentence has a head or label that no tree of a model with these labels has."""
+    def check(self, sentence: Sentence, names: Sequence[str], root: int, index: int) -> None:
+        """Raise if a sentence has a head or label that no tree of a model has.
+
+        ``names`` are the model's labels; ``root`` is the id of the label reserved for arcs from the root, or -1.
+        """
+        reserved = names[root] if root >= 0 else None
         if not self.heads:
             return
         heads = sentence.heads or (-1,) * len(sentence)
@@ -69,32 +73,32 @@ class Given:
                     f"word {word} has the label {label!r}, which the model does not know: write _ to leave it open"
                 )
                 raise UnfitSentenceError(problem, index)
-            if head >= 0 and label != EMPTY and _has_root_rule(names) and (label == ROOT_LABEL) != (head == 0):
-                problem = f"word {word} has the head {head} and the label {label!r}, but root is for arcs from the root"
-                raise UnfitSentenceError(f"{problem}, and for no others", index)
+            if reserved and head >= 0 and label != EMPTY and (label == reserved) != (head == 0):
+                problem = f"word {word} has the head {head} and the label {label!r}, but {reserved} is for arcs from"
+                raise UnfitSentenceError(f"{problem} the root, and for no others", index)
 
-    def arcs(self, sentences: Sequence[Sentence], names: Sequence[str], device: torch.device) -> Tensor:
+    def arcs(self, sentences: Sequence[Sentence], names: Sequence[str], root: int, device: torch.device) -> Tensor:
         """Return the arcs ``(B, n+1, n+1)`` bool that such trees may have."""
-        heads, _, mask = (moved(part, device) for part in self._known(sentences, names))
+        heads, _, mask = (moved(part, device) for part in self._known(sentences, names, root))
         return mask & arcs_agreeing_with(heads) if self.heads else mask
 
     def conditioned(
-        self, p: LabeledDistribution, sentences: Sequence[Sentence], names: Sequence[str]
+        self, p: LabeledDistribution, sentences: Sequence[Sentence], names: Sequence[str], root: int
     ) -> LabeledDistribution:
-        """Return the distribution given the sentences' heads, labels and possible heads; ``names`` are the labels."""
-        heads, labels, mask = self._known(sentences, names)
+        """Return the distribution given the sentences' heads, labels and possible heads; see ``check``."""
+        heads, labels, mask = self._known(sentences, names, root)
         heads, labels, mask = (moved(part, p.device) for part in (heads, labels, mask))
 
         known = p.within(mask)
         return known.given(heads, labels) if self.heads else known
 
-    def _known(self, sentences: Sequence[Sentence], names: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
+    def _known(self, sentences: Sequence[Sentence], names: Sequence[str], root: int) -> tuple[Tensor, Tensor, Tensor]:
         """Known heads and labels ``(B, n+1)``, and possible arcs ``(B, n+1, n+1)``."""
         heads, labels = padded_heads(sentences), known_labels(sentences, names)
         nodes = heads.shape[1]
         mask = allowed_arcs(sentences) if self.within else torch.ones(len(sentences), nodes, nodes, dtype=torch.bool)
-        if self.heads and _has_root_rule(names):  # a known label says whether the arc is from the root
-            known, is_root = labels >= 0, labels == names.index(ROOT_LABEL)
+        if self.heads and root >= 0:  # a known label says whether the arc is from the root
+            known, is_root = labels >= 0, labels == root
             mask[:, 0] &= ~known | is_root
             mask[:, 1:] &= ~(known & is_root).unsqueeze(1)
         return heads, labels, mask
@@ -104,11 +108,6 @@ def known_labels(sentences: Sequence[Sentence], names: Sequence[str]) -> Tensor:
     """Return the ids ``(B, n+1)`` of the sentences' labels; -1 where they are unknown or none of the ``names``."""
     ids = {name: index for index, name in enumerate(names)}
     return padded_labels(sentences, lambda labels: [ids.get(label, -1) for label in labels])
-
-
-def _has_root_rule(names: Sequence[str]) -> bool:
-    """Whether arcs from the root, and no others, have the label "root"."""
-    return ROOT_LABEL in names and len(names) > 1
 
 
 class TreeOptions(TypedDict, total=False):

@@ -491,6 +491,10 @@ class LabeledCRF(TreeDistribution):
         """
         return self._with(self.base, sources.reordered(self.labels.source, indices))
 
+    def reserving(self, label: int) -> Self:
+        """Reserve a label for arcs from the root: no other arcs have it, and these have no other label."""
+        return self._with(self.base, sources.reserved(self.labels.source, label))
+
     def detach(self) -> Self:
         """Return the same distribution as a constant for autograd."""
         scores = self.label_scores

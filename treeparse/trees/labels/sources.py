@@ -241,6 +241,11 @@ def reordered(source: LabelSource, indices: Sequence[int]) -> ChangedLabels:
     return ChangedLabels([source], change, shape=Size((*source.shape[:-1], len(indices))), support=support)
 
 
+def reserved(source: LabelSource, label: int) -> ChangedLabels:
+    """Reserve a label for arcs from the root."""
+    return ChangedLabels([source], lambda arcs, scores: with_root_rule(scores, arcs[1] == 0, label))
+
+
 def scaled(source: LabelSource, factor: float) -> ChangedLabels:
     """Multiply label scores by a factor above 0, in float64."""
     bound = None if source.bound is None else source.bound * factor
@@ -286,7 +291,7 @@ def with_root_rule(scores: Tensor, from_root: Tensor, root_label: int) -> Tensor
     Args:
         scores: the scores.
         from_root: ``(...)`` bool, or of a shape that broadcasts to it: which arcs are from the root.
-        root_label: the index of the label "root"; -1 if no label is reserved for arcs from the root.
+        root_label: the index of the label that is reserved for arcs from the root; -1 if none is.
     """
     count = scores.shape[-1]
     if root_label < 0 or count == 1:
