@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from treeparse.corpus import (
     parse_corpus,
     parse_parts,
 )
+from treeparse.corpus.writers import Writer
 from treeparse.data.conllu import read_conllu
+from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 
@@ -200,3 +203,25 @@ def test_the_example_of_the_package_runs(parser: Parser, folder: Path) -> None:
     done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=False)
     assert done.stdout == "4 18\n", done.stderr
     assert len(list(read_conllu(folder / "parsed" / "a.conllu"))) == 4
+
+
+class Silent(Writer):
+    def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
+        yield len([*results])  # pyright: ignore[reportReturnType]
+
+
+@pytest.mark.parametrize(
+    ("output", "problem"),
+    [
+        (
+            "out/",
+            r"The writer Silent has no suffix.* folder out/ end: give its class one, suffix = '\.name', or name an",
+        ),
+        ("out.x", r"The texts of Silent must be strings, got 4\."),
+    ],
+)
+def test_faults_of_a_writer_are_sentences(parser: Parser, folder: Path, output: str, problem: str) -> None:
+    before = files_in(folder)
+    with pytest.raises(TreeparseError, match=problem):
+        parse_corpus(parser, CorpusRequest(["a.conllu"], output, output_format=Silent()))
+    assert files_in(folder) == before

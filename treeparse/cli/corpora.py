@@ -18,6 +18,7 @@ from treeparse.cli.common import (
     add_choice_argument,
     add_drop_empty_argument,
     add_output_argument,
+    checked_by,
     counted,
     modules_of_current_folder,
     positive,
@@ -146,12 +147,12 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     )
     add_output_argument(parser, output)
     meaning = (
-        "the input format, or the class path of a reader, such as mine.Reader (default: jsonl or parquet if the first "
-        "IN ends so, otherwise conllu); a line of text is a tokenised sentence or, with --tokenizer, a paragraph of "
-        "raw text; documents: see below"
+        f"the input format ({', '.join(READERS)}), or the class path of a reader like mine.Reader (default: jsonl or "
+        "parquet if the first IN ends so, otherwise conllu); a line of text is a tokenised sentence or, with "
+        "--tokenizer, a paragraph of raw text; documents: see below"
     )
     check = partial(check_name, table=READERS, noun="input format")
-    add_choice_argument(parser, "--format", check, READERS, help=meaning)
+    parser.add_argument("--format", type=checked_by(check), metavar="NAME", help=meaning)
     parser.add_argument(
         "--text-column",
         metavar="NAME",
@@ -221,11 +222,11 @@ def add_list_arguments(parser: argparse.ArgumentParser, *, k: str, decoder: str,
 def add_output_format_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--output-format``."""
     meaning = (
-        "the output format, or the class path of a writer, such as mine.Writer (default: jsonl or parquet if OUT ends "
-        "in .jsonl, .jsonl.gz, .parquet and the like, otherwise conllu)"
+        f"the output format ({', '.join(WRITERS)}), or the class path of a writer like mine.Writer (default: jsonl "
+        "or parquet if OUT ends in .jsonl, .jsonl.gz, .parquet and the like, otherwise conllu)"
     )
     check = partial(check_name, table=WRITERS, noun="output format")
-    add_choice_argument(parser, "--output-format", check, WRITERS, help=meaning)
+    parser.add_argument("--output-format", type=checked_by(check), metavar="NAME", help=meaning)
 
 
 def _shard(text: str) -> Shard:

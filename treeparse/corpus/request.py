@@ -306,7 +306,12 @@ def targets_of(paths: Sequence[str | Path], request: CorpusRequest) -> list[tupl
     Raises:
         TreeparseError: two inputs have one output, or a pipe goes to a folder.
     """
-    suffix = request.writer().suffix
+    writer = request.writer()
+    if (suffix := getattr(writer, "suffix", None)) is None:
+        raise TreeparseError(
+            f"The writer {type(writer).__name__} has no suffix, in which the names of files in the folder "
+            f"{request.output} end: give its class one, suffix = '.name', or name an output file."
+        )
     keeps_names = suffix == ".conllu" and request.input_format == "conllu"  # because the format stays the same
     targets = _targets(paths, str(request.output), None if keeps_names else suffix)
     if request.faults is None:

@@ -107,12 +107,18 @@ class Writer(FileWriter):
     def write(self, path: str | Path, results: Iterable[NBestList]) -> None:
         """Write the texts of sentences."""
         with atomic_output(path) as output:
-            for text in self.texts(results):
+            for text in self._strings(results):
                 output.write(text)
 
     def pack(self, results: Sequence[NBestList]) -> str:
         """Return the text of some sentences."""
-        return "".join(self.texts(results))
+        return "".join(self._strings(results))
+
+    def _strings(self, results: Iterable[NBestList]) -> Iterator[str]:
+        for text in self.texts(results):
+            if not isinstance(text, str):
+                raise TreeparseError(f"The texts of {type(self).__name__} must be strings, got {text!r:.50}.")
+            yield text
 
     def write_packed(self, path: str | Path, packed: Iterable[str]) -> None:
         """Write texts, each as it stands after the one before."""
