@@ -163,6 +163,20 @@ def test_a_models_parses_beside_gold(model: str, parser: Parser, gold: str, tmp_
     assert "Compared with gold" in page
 
 
+@pytest.mark.parametrize("arguments", [[], ["SYSTEM"], ["LIST"], ["--model", "MODEL"]], ids=" ".join)
+def test_multiword_tokens_are_drawn(model: str, arguments: list[str], tmp_path: Path) -> None:
+    text = GOLD.replace("2\tsaw", "2-3\tsaw'em\t_\t_\t_\t_\t_\t_\t_\t_\n2\tsaw")
+    gold = written(tmp_path / "tokens.conllu", text)
+    files = {"SYSTEM": gold, "LIST": str(tmp_path / "list.conllu"), "MODEL": model}
+    assert run("kbest", "-q", model, gold, "-k", 2, "-o", files["LIST"]) == 0
+    drawings = figures(page_of(tmp_path, gold, *(files.get(name, name) for name in arguments), "--sentence", "one"))
+    assert len(drawings) == (3 if arguments == ["LIST"] else 2 if arguments else 1)
+    for drawing in drawings:
+        assert re.findall(r'class="tp-token" data-first="2" data-last="3">.*?>([^<]+)</text></g>', drawing) == [
+            "saw&#x27;em"
+        ]
+
+
 def test_lists_beside_gold(model: str, source: str, tmp_path: Path) -> None:
     lists, gold = tmp_path / "lists.jsonl", tmp_path / "gold.conllu"
     assert main(["kbest", "-q", model, source, "-k", "2", "-o", str(lists), "--device", "cpu"]) == 0

@@ -1,12 +1,14 @@
 """Trees as pictures: what is drawn is read back from the SVG and checked against the tree, by geometry."""
 
 import itertools
+from xml.etree import ElementTree
 
 import pytest
-from helpers.drawn import boxes_overlap, cross, meet, random_tree, read_drawn, span
+from helpers.drawn import SVG, boxes_overlap, corners, cross, meet, random_tree, read_drawn, span
 
 from treeparse.pictures import Tree, draw_tree, tree_svg
-from treeparse.pictures.svg import MARGIN, document
+from treeparse.pictures.layout import WORD_SIZE
+from treeparse.pictures.svg import MARGIN, document, text_width, visible
 
 ROUNDING = 0.1  # of what is written
 
@@ -154,3 +156,31 @@ def test_what_is_no_tree(heads: list[int], labels: list[str], problem: str) -> N
 def test_a_reference_has_the_same_words() -> None:
     with pytest.raises(ValueError, match="The reference tree must have the words of the drawn tree"):
         draw_tree(Tree(("a",), (0,), ("root",)), Tree(("b",), (0,), ("root",)))
+
+
+@pytest.mark.parametrize("wrap", [None, 60.0])
+@pytest.mark.parametrize(
+    "words", [("da", "me", "lo", "ya"), ("ב", "ה", "בית", "גדול")], ids=["rightwards", "leftwards"]
+)
+@pytest.mark.parametrize("form", ["x", "contrarreformistísimamente", "הבית" * 30])
+def test_tokens_stand_below_their_words(words: tuple[str, ...], form: str, wrap: float | None) -> None:
+    svg = tree_svg(words, (0, 1, 1, 1), ("root", "a", "b", "c"), ("X",) * 4, tokens=[(1, 3, form)], wrap=wrap)
+    drawn, ends = read_drawn(svg), list[float]()
+    for group in (node for node in ElementTree.fromstring(svg).iter(f"{SVG}g") if node.get("class") == "tp-token"):
+        line, text = group.find(f"{SVG}path"), group.find(f"{SVG}text")
+        assert line is not None and text is not None
+        [(left, y), (right, _)] = sorted(corners(line.attrib["d"]))
+        above = [(x, height) for (x, height), word in drawn.words if left < x < right and height < y]
+        assert above and max(height for _, height in above) < y < float(text.attrib["y"])
+        assert text.text == visible(form) and (group.findtext(f"{SVG}title") or form) == form
+        ends += [left, right]
+        if wrap is None:
+            assert len(above) == 3 and right - left >= text_width(visible(form), WORD_SIZE) - ROUNDING
+    assert len(ends) == (2 if wrap is None else 6)
+    assert tree_svg(words, (0, 1, 1, 1), ("root", "a", "b", "c"), tokens=[]).count("tp-token") == 0
+
+
+@pytest.mark.parametrize("token", [(0, 1, "x"), (2, 1, "x"), (1, 3, "x")])
+def test_tokens_span_words(token: tuple[int, int, str]) -> None:
+    with pytest.raises(ValueError, match="A token must span words from 1 to 2"):
+        tree_svg("ab", (0, 1), ("root", "x"), tokens=[token])

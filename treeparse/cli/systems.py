@@ -14,7 +14,7 @@ from treeparse.data.validation import FORM, ID, TreeCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.metrics import REMEDY, word_mismatch
 from treeparse.metrics.alignment import Tokenised, text_difference
-from treeparse.pictures.layout import Tree, arcs_of, count_marks
+from treeparse.pictures.layout import MultiwordToken, Tree, arcs_of, count_marks
 from treeparse.pictures.page import Figure, Section
 from treeparse.pictures.tree import draw_tree
 from treeparse.sentence import Sentence, tree_problem
@@ -166,9 +166,12 @@ def figure_of(tree: Tree, reference: Tree | None, caption: str, wrap: float | No
     return Figure(draw_tree(tree, reference, wrap=wrap), caption)
 
 
-def tree_of(words: Sentence) -> Tree:
-    """Return the tree of a sentence, to draw."""
-    return Tree(words.forms, words.heads or (), words.labels or (), words.upos)
+def tree_of(sentence: ConlluSentence, words: Sentence | None = None) -> Tree:
+    """Return the tree of a sentence, or the tree of ``words``, its words with another one, to draw."""
+    words = words or sentence.words
+    ranges = [(row[ID].partition("-"), row[FORM]) for row in sentence.rows() if "-" in row[ID]]
+    tokens = tuple(MultiwordToken(int(first), int(last), form) for (first, _, last), form in ranges)
+    return Tree(words.forms, words.heads or (), words.labels or (), words.upos, tokens)
 
 
 def section_of(sentence: ConlluSentence, index: int, figures: Sequence[Figure]) -> Section:

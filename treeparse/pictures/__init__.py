@@ -6,12 +6,13 @@
 from collections.abc import Sequence
 from html import escape
 
-from treeparse.pictures.layout import Tree
+from treeparse.pictures.layout import MultiwordToken, Tree
 from treeparse.pictures.plots import draw_marginals
 from treeparse.pictures.svg import document, stacked, standalone
 from treeparse.pictures.tree import draw_tree
 
 __all__ = [
+    "MultiwordToken",
     "Tree",
     "draw_tree",
 ]
@@ -26,6 +27,7 @@ def tree_svg(
     labels: Sequence[str],
     tags: Sequence[str] | None = None,
     *,
+    tokens: Sequence[tuple[int, int, str]] = (),
     wrap: float | None = None,
 ) -> str:
     """Return a tree as an SVG file, a complete XML document, light or dark as the reader prefers.
@@ -35,12 +37,14 @@ def tree_svg(
         heads: the head of each word, as in CoNLL-U: 0 is the root; -1 draws no arc.
         labels: the label of each word.
         tags: the tag of each word, drawn below it; None or ``"_"`` draws none.
+        tokens: the multiword tokens, drawn below their words: the first word, from 1, the last one, and the form.
         wrap: the width in pixels at which rows end; None is one row.
 
     Raises:
-        ValueError: if the columns differ in length, or a head is not another word, 0 or -1.
+        ValueError: if the columns differ in length, a head is not another word, 0 or -1, or a token spans other words.
     """
-    tree = Tree(tuple(words), tuple(heads), tuple(labels), None if tags is None else tuple(tags))
+    multiword = tuple(MultiwordToken(*token) for token in tokens)
+    tree = Tree(tuple(words), tuple(heads), tuple(labels), None if tags is None else tuple(tags), multiword)
     return document(draw_tree(tree, wrap=wrap))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
+from typing import NamedTuple
 
 from treeparse.pictures.svg import LABEL_SIZE, text_width, visible
 
@@ -26,20 +27,29 @@ class Mark(StrEnum):
     LABEL = "tp-other-label"  # the same head under another label
 
 
+class MultiwordToken(NamedTuple):
+    """A token of several words, from ``first`` to ``last``, counted from 1, and its form in the text."""
+
+    first: int
+    last: int
+    form: str
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
     """A tree to draw: words, their heads as in CoNLL-U (0 is the root, -1 no arc) and their labels.
 
-    ``tags`` are drawn below the words; ``"_"`` draws none.
+    ``tags`` are drawn below the words; ``"_"`` draws none. ``tokens`` are drawn below the words that they span.
 
     Raises:
-        ValueError: if the columns differ in length, or a head is not a node.
+        ValueError: if the columns differ in length, or a head or a word of a token is not a node.
     """
 
     words: tuple[str, ...]
     heads: tuple[int, ...]
     labels: tuple[str, ...]
     tags: tuple[str, ...] | None = None
+    tokens: tuple[MultiwordToken, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.words)
@@ -51,6 +61,9 @@ class Tree:
                 raise ValueError(
                     f"The head of word {word} must be another word, from 1 to {count}, 0 or -1, got {head}."
                 )
+        for token in self.tokens:
+            if not 1 <= token.first <= token.last <= count:
+                raise ValueError(f"A token must span words from 1 to {count}, got {token.first} to {token.last}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +193,9 @@ class Segment:
 def measure(tree: Tree, arcs: Sequence[Arc]) -> tuple[list[float], list[MeasuredArc]]:
     """Return the widths of a tree's words with their tags and arcs' ends, and its arcs with their measures.
 
-    At a word, arcs to its left end at the left, the longest nearest to the middle; then come the root's arc and the
-    arcs to its right, the longest first. So no arc crosses another arc of the same word.
+    The words of a token are together at least as wide as its form. At a word, arcs to its left end at the left, the
+    longest nearest to the middle; then come the root's arc and the arcs to its right, the longest first. So no arc
+    crosses another arc of the same word.
     """
     slots: list[list[tuple[int, int, int]]] = [[] for _ in tree.words]  # side, order on this side, index of the arc
     for order, index in enumerate(sorted(range(len(arcs)), key=lambda index: arcs[index].length)):
@@ -203,6 +217,11 @@ def measure(tree: Tree, arcs: Sequence[Arc]) -> tuple[list[float], list[Measured
                 right_offsets[index] = offset
         tag = "" if tree.tags is None else tree.tags[word]
         widths.append(max(text_width(visible(form), WORD_SIZE), text_width(tag, TAG_SIZE), last * SLOT))
+    for token in tree.tokens:
+        span = range(token.first - 1, token.last)
+        missing = text_width(visible(token.form), WORD_SIZE) - sum(widths[word] + GAP for word in span) + GAP
+        for word in span:
+            widths[word] += max(missing, 0) / len(span)
     labels = [text_width(visible(arc.label), LABEL_SIZE) + 2 * LABEL_PADDING for arc in arcs]
     return widths, list(map(MeasuredArc, arcs, labels, left_offsets, right_offsets))
 

@@ -1,5 +1,6 @@
 """A tree as arcs over its words, in one row or wrapped into several."""
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from treeparse.pictures.layout import (
@@ -24,6 +25,7 @@ TIP = 5.0  # the length of an arrow's tip
 LABEL_HEIGHT = 16.0
 ROW_GAP = 20.0
 NO_TAG = "_"
+TOKEN_HEIGHT = WORD_SIZE * 1.6  # of the line below the words of a multiword token, and its form
 
 
 class _Position(NamedTuple):
@@ -41,7 +43,7 @@ class _Position(NamedTuple):
 
 
 def draw_tree(tree: Tree, reference: Tree | None = None, *, wrap: float | None = None) -> Drawing:
-    """Draw a tree: arcs with labels over words with tags, read in the direction of their script.
+    """Draw a tree: arcs with labels over words with tags and tokens, read in the direction of their script.
 
     Args:
         tree: the tree.
@@ -67,8 +69,10 @@ def draw_tree(tree: Tree, reference: Tree | None = None, *, wrap: float | None =
         position = _Position(foot, row.width, leftwards)
         lines, labels = ([draw(segment, position) for segment in segments] for draw in (_line, _label))
         parts += ['<g fill="none" stroke="#7a828e" stroke-width="1.3">', *lines, '</g><g fill="#0a4a8f">', *labels]
-        parts += ['</g><g fill="#1f2328">', *_words(tree, row, position), "</g>"]
         height = foot + WORD_SIZE * 1.3 + (TAG_SIZE * 1.5 if has_tags else 0)
+        tokens = list(_tokens(tree, row, widths, position, height))
+        parts += ['</g><g fill="#1f2328">', *_words(tree, row, position), *tokens, "</g>"]
+        height += TOKEN_HEIGHT if tokens else 0
     return Drawing(width, height, "".join(parts), " ".join(map(visible, tree.words)), leftwards)
 
 
@@ -137,3 +141,19 @@ def _words(tree: Tree, row: Row, position: _Position) -> list[str]:
         if tag != NO_TAG:
             parts.append(text_element("tag", x, y + TAG_SIZE * 1.5, visible(tag), size=TAG_SIZE))
     return parts
+
+
+def _tokens(tree: Tree, row: Row, widths: Sequence[float], position: _Position, top: float) -> Iterator[str]:
+    """Yield a line below the words in a row of each multiword token, and below the line the token's form."""
+    for token in tree.tokens:
+        first, last = max(token.first, row.first), min(token.last, row.last)
+        if first > last:
+            continue
+        left = position.x(row.centre(first) - widths[first - 1] / 2)
+        right = position.x(row.centre(last) + widths[last - 1] / 2)
+        line = f'<path class="tp-rule" stroke="#7a828e" d="M{number(left)} {number(top + 2)}H{number(right)}"/>'
+        x, y, shown = (left + right) / 2, top + 2 + WORD_SIZE * 1.1, visible(token.form)
+        form = text_element("tag", x, y, shown, size=WORD_SIZE, leftwards=position.leftwards)
+        span = f'data-first="{token.first}" data-last="{token.last}"'
+        title = "" if shown == token.form else f"<title>{escaped(token.form)}</title>"
+        yield f'<g class="tp-token" {span}>{title}{line}{form}</g>'

@@ -124,7 +124,7 @@ def _worth_a_look(
 
 
 def _drawn(sentence: ConlluSentence, index: int, caption: str) -> Section:
-    return section_of(sentence, index, [figure_of(tree_of(sentence.words), None, caption)])
+    return section_of(sentence, index, [figure_of(tree_of(sentence), None, caption)])
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

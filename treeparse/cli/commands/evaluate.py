@@ -434,10 +434,10 @@ def _worst(gold: Sequence[ConlluSentence], systems: Sequence[ScoredSystem]) -> l
 
 def _compared(gold: ConlluSentence, index: int, systems: Sequence[ScoredSystem]) -> Section:
     """Draw the gold tree of a sentence above the trees of the systems."""
-    tree = tree_of(gold.words)
+    tree = tree_of(gold)
     figures = [figure_of(tree, None, "gold")]
     for system in systems:
         parse = system.parses[index]
-        drawn = tree_of(gold.words.with_tree(parse.heads or (), parse.labels or ()))
+        drawn = tree_of(gold, gold.words.with_tree(parse.heads or (), parse.labels or ()))
         figures.append(figure_of(drawn, tree, system.name))
     return section_of(gold, index, figures)

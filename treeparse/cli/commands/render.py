@@ -25,7 +25,7 @@ from treeparse.pictures.page import Figure, Section, legend, page
 from treeparse.pictures.plots import draw_marginals
 from treeparse.pictures.svg import document, stacked
 from treeparse.progress import Console, parsing_bar
-from treeparse.sentence import Sentence, tree_problem
+from treeparse.sentence import tree_problem
 
 EPILOG = """examples:
   treeparse render parsed.conllu -o trees.html
@@ -41,7 +41,8 @@ marks of their differences from gold. An arc with another head is dashed, anothe
 probability of every arc, a row for each head.
 
 SVG holds one sentence; HTML holds many, each at the anchor s-SENT_ID, without scripts or outside files. Both are light
-or dark as the reader's system prefers. Sentences of mostly right-to-left words run from right to left."""
+or dark as the reader's system prefers. Sentences of mostly right-to-left words run from right to left. Below its words
+stands the form of a multiword token."""
 
 MOST = 100  # sentences of a page
 LISTED = 10  # trees of a list
@@ -150,22 +151,23 @@ def _compared_sections(args: argparse.Namespace, most: int) -> Sections:
 
 def _compared(systems: Sequence[System], number: int, args: argparse.Namespace) -> list[Figure]:
     """Draw a sentence's gold tree, if there are two systems, and the tree or the list of the last system."""
-    gold, system = systems[0].sentences[number].words, systems[-1]
+    gold, system = systems[0].sentences[number], systems[-1]
     reference = tree_of(gold) if len(systems) > 1 else None
     figures = [] if reference is None else [figure_of(reference, None, "gold", args.wrap)]
     if system.lists is not None:
         return [*figures, *_listed(system.lists[number], reference, gold, args)]
-    tree = tree_of(replace(system.sentences[number].words, upos=gold.upos))
+    parsed = system.sentences[number]
+    tree = tree_of(parsed, replace(parsed.words, upos=gold.words.upos))
     return [*figures, figure_of(tree, reference, "system" if reference else "", args.wrap)]
 
 
-def _listed(nbest: NBestList, reference: Tree | None, words: Sentence, args: argparse.Namespace) -> list[Figure]:
+def _listed(nbest: NBestList, reference: Tree | None, gold: ConlluSentence, args: argparse.Namespace) -> list[Figure]:
     """Draw the first k trees of a list against the reference, or without one against the first of them."""
     parses = nbest.parses[: args.k]
     sums = accumulate(math.exp(parse.log_prob) for parse in parses)
     figures = []
     for rank, (parse, mass) in enumerate(zip(parses, sums, strict=True), 1):
-        tree = tree_of(words.with_tree(parse.heads, parse.labels))
+        tree = tree_of(gold, gold.words.with_tree(parse.heads, parse.labels))
         probability = f"tree {rank}: probability {math.exp(parse.log_prob):.4g}"
         several = f", with those before {mass:.4g}" if rank > 1 and mass <= 1 else ""
         figures.append(figure_of(tree, reference, probability + several, args.wrap))
@@ -188,17 +190,18 @@ def _modelled_sections(args: argparse.Namespace, most: int) -> Sections:
     with parsing_bar(words, hidden=args.quiet) as progress:
         parses = parser.parse(words, progress=progress)
     return [
-        section_of(sentence, index, _modelled(parser, sentence.words, parse, args))
+        section_of(sentence, index, _modelled(parser, sentence, parse, args))
         for index, (sentence, parse) in enumerate(zip(chosen.values(), parses, strict=True))
     ], has_more
 
 
-def _modelled(parser: Parser, words: Sentence, parse: Parse, args: argparse.Namespace) -> list[Figure]:
+def _modelled(parser: Parser, sentence: ConlluSentence, parse: Parse, args: argparse.Namespace) -> list[Figure]:
     """Draw the parse of a sentence against its gold tree, if it has one, and the probabilities of all arcs."""
+    words = sentence.words
     has_tree = words.heads is not None and tree_problem(words.heads, single_root=not args.multi_root) is None
-    gold = tree_of(words) if has_tree else None
+    gold = tree_of(sentence) if has_tree else None
     upos = words.upos if gold else parse.upos or words.upos
-    tree = tree_of(replace(words, upos=upos).with_tree(parse.heads, parse.labels))
+    tree = tree_of(sentence, replace(words, upos=upos).with_tree(parse.heads, parse.labels))
     figures = [figure_of(gold, None, "gold", args.wrap)] if gold else []
     has_probability = not math.isnan(parse.log_prob)
     caption = f"probability {math.exp(parse.log_prob):.4g}" if has_probability else "the best tree"
