@@ -123,7 +123,7 @@ def test_lists_and_distinct_draws_of_transformed_scores_are_refused(make: Make, 
         return LISTS[name](make(scores))
 
     for transformed in (vmap(heads, randomness="different"), grad(lambda scores: heads(scores).double().sum())):
-        with pytest.raises(TreeparseError, match="are not traced by torch.func .* on the whole batch"):
+        with pytest.raises(TreeparseError, match=r"are not traced by torch\.func .* on the whole batch"):
             transformed(random_scores())
 
 
