@@ -123,7 +123,7 @@ def test_lists_and_distinct_draws_of_transformed_scores_are_refused(make: Make, 
         return LISTS[name](make(scores))
 
     for transformed in (vmap(heads, randomness="different"), grad(lambda scores: heads(scores).double().sum())):
-        with pytest.raises(TreeparseError, match="are not traced by torch.func .* on the whole batch"):
+        with pytest.raises(TreeparseError, match=r"are not traced by torch\.func .* on the whole batch"):
             transformed(random_scores())
 
 
@@ -133,7 +133,7 @@ def test_a_search_with_a_bound_of_transformed_scores_is_refused() -> None:
     def heads(siblings: Tensor) -> Tensor:
         return NonProjectiveSiblingCRF(scores, siblings).mode_with_bound()[0]
 
-    with pytest.raises(TreeparseError, match="are not traced by torch.func"):
+    with pytest.raises(TreeparseError, match=r"are not traced by torch\.func"):
         vmap(heads)(torch.stack([cube(scores)] * 2))
 
 
