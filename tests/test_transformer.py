@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from helpers.broken_runs import break_off
@@ -26,7 +27,7 @@ from treeparse.data.batches.steps import ShareOfStep
 from treeparse.data.conllu import load_treebank
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.errors import TreeparseError
-from treeparse.model import Parser, ParserConfig
+from treeparse.model import Ensemble, Parser, ParserConfig
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
@@ -391,6 +392,15 @@ def test_a_parser_that_has_parsed_can_be_pickled(folders: Folders, settings: dic
     assert [parameter.requires_grad for parameter in equal.parameters()] == flags
     assert [module.training for module in equal.modules()] == [module.training for module in parser.modules()]
     assert parser.parse(TRAIN) == expected
+
+
+def test_loading_draws_no_random_numbers(folders: Folders, tmp_path: Path) -> None:
+    built(folders["bert"], hidden_size=4, lora_rank=2).save_pretrained(tmp_path / "model")
+    states = torch.random.get_rng_state(), random.getstate(), str(np.random.get_state())
+    Parser.from_pretrained(tmp_path / "model")
+    Ensemble.from_pretrained([tmp_path / "model"])
+    assert torch.equal(torch.random.get_rng_state(), states[0])
+    assert (random.getstate(), str(np.random.get_state())) == states[1:]
 
 
 def test_parsing_in_int8_first_changes_no_other_parse(folders: Folders) -> None:

@@ -1,10 +1,13 @@
 """The command's frame: help, versions, exit codes, and the config command."""
 
 import argparse
+import logging
+import os
 import re
 import subprocess
 import sys
 import tomllib
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import metadata
@@ -208,3 +211,36 @@ def test_a_new_command_is_one_file_and_its_name(
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     assert "count-lines" in capsys.readouterr().out
+
+
+def test_a_command_leaves_its_process_as_it_was(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    def state() -> list[object]:
+        log = logging.getLogger("treeparse.test").level
+        return [
+            dict(os.environ),
+            [*warnings.filters],
+            log,
+            torch.get_num_threads(),
+            torch.initial_seed(),
+            torch.rand(3),
+        ]
+
+    def run(args: argparse.Namespace) -> int:
+        assert torch.get_num_threads() == 3
+        os.environ["TREEPARSE_TEST"] = "changed"
+        os.environ["TREEPARSE_OTHER"] = "new"
+        warnings.filterwarnings("ignore", "a warning")
+        logging.getLogger("treeparse.test").setLevel(logging.ERROR)
+        torch.manual_seed(1)
+        return 0
+
+    install(run)
+    monkeypatch.setenv("TREEPARSE_TEST", "old")
+    generator = torch.random.get_rng_state()
+    *before, drawn = state()
+    torch.random.set_rng_state(generator)
+    assert cli.main(["probe", "--threads", "3"]) == 0
+    *after, drawn_after = state()
+    assert after == before and torch.equal(torch.as_tensor(drawn), torch.as_tensor(drawn_after))

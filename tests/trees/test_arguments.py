@@ -305,3 +305,20 @@ def test_arcs_and_labels_of_two_dtypes(
     assert p.expected_uas(p.mode[0]).dtype == p.risk(*p.mode).dtype == p.dtype == values
     assert [part.dtype for part in torch.autograd.grad(p.log_prob(p.mode).sum(), own)] == [arcs, labels]
     assert p.relaxed_sample(1.0).dtype == samples
+
+
+def test_arguments_that_are_no_tensors_are_refused() -> None:
+    scores = torch.zeros(2, 4, 4)
+    p: Any = NonProjectiveCRF(scores)
+    make: Any = NonProjectiveCRF
+    heads = [[-1, 0, 1, 2]] * 2
+    calls: dict[str, Callable[[], Any]] = {
+        "Scores": lambda: make(scores.numpy()),
+        "Lengths": lambda: make(scores, [3, 3]),
+        "Heads": lambda: p.log_prob(heads),
+        "Known heads": lambda: p.given(heads),
+        "A mask of arcs": lambda: p.within(heads),
+    }
+    for name, call in calls.items():
+        with pytest.raises(TreeparseError, match=rf"{name} must be a tensor, got a (list|ndarray): use"):
+            call()

@@ -11,8 +11,9 @@ import re
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -74,11 +75,9 @@ PATIENCE = 1.0  # seconds after which a signal whose exception was lost is sent 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors of usage or input become one sentence on standard error."""
-    _wait_passively()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # so that an ASCII terminal is no error
     try:
-        with signals_exit():
+        with signals_exit(), _process_restored():
+            _wait_passively()
             return _run(sys.argv[1:] if argv is None else argv)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
@@ -105,11 +104,8 @@ def _run(arguments: Sequence[str]) -> int:
     with naming_missing_packages(what), Console(quiet=is_quiet).during("loading PyTorch"):
         commands = _commands([name])
     args = _parse(_build_parser(commands), commands, arguments)
-    if args.threads is not None:
-        import torch
-
-        torch.set_num_threads(args.threads)
-    with _messages_of_kernels(quiet=args.quiet), naming_missing_packages(what):
+    in_torch = _torch_restored(args.threads) if "torch" in sys.modules or args.threads else nullcontext()
+    with in_torch, _messages_of_kernels(quiet=args.quiet), naming_missing_packages(what):
         code = commands[args.command].run(args)
     sys.stdout.flush()
     return code
@@ -162,6 +158,46 @@ def _parse(
         problem = f"unrecognized arguments: {' '.join(unknown)}; see treeparse {args.command} --help"
         parser.error(terminal.message(problem + did_you_mean(unknown[0].partition("=")[0], args.known_options)))
     return args
+
+
+@contextmanager
+def _process_restored() -> Iterator[None]:
+    """Restore the environment, warning filters, loggers' levels and standard output, for a caller in this process."""
+    environment, levels = dict(os.environ), {log: log.level for log in [logging.root, *_loggers()]}
+    stdout, errors = sys.stdout, getattr(sys.stdout, "errors", None)
+    if isinstance(stdout, io.TextIOWrapper):
+        stdout.reconfigure(errors="backslashreplace")  # so that an ASCII terminal is no error
+    try:
+        with warnings.catch_warnings():
+            yield
+    finally:
+        for name in os.environ.keys() - environment.keys():
+            del os.environ[name]
+        os.environ.update(environment)
+        for log, level in levels.items():
+            log.setLevel(level)
+        if isinstance(stdout, io.TextIOWrapper):
+            with suppress(OSError, ValueError):  # its reader may have gone, or it is closed
+                stdout.reconfigure(errors=errors)
+
+
+def _loggers() -> list[logging.Logger]:
+    return [log for log in list(logging.root.manager.loggerDict.values()) if isinstance(log, logging.Logger)]
+
+
+@contextmanager
+def _torch_restored(threads: int | None) -> Iterator[None]:
+    """Set torch's threads, unless None; afterwards restore them and torch's random numbers on the CPU."""
+    import torch
+
+    before = torch.get_num_threads()
+    with torch.random.fork_rng(devices=[]):
+        if threads is not None:
+            torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 def _wait_passively() -> None:

@@ -102,7 +102,7 @@ class Parser(nn.Module, AnyParser):
         directory = model_folder(local_folder(directory, revision))
         config, vocabulary, weights = read_model(directory)
         settings = read_settings(ParserConfig, config, f"{directory}/{CONFIG}")
-        with restoring("parser", directory):
+        with restoring("parser", directory), torch.random.fork_rng(devices=[]):  # these weights are replaced
             parser = cls(settings, Indexer.from_json(vocabulary, settings.reader.restored))
         load_weights(parser, weights, str(directory), mapped=mapped)
         return parser.eval()

@@ -240,12 +240,12 @@ def _signals() -> Iterator[None]:
 def repeatable(device: torch.device) -> Iterator[None]:
     """Use torch's deterministic algorithms on the CPU, where every operation of training has one; restore the flags."""
     settings: Any = torch.utils.deterministic
-    flags = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
+    before = torch.get_deterministic_debug_mode(), settings.fill_uninitialized_memory
     if device.type == "cpu":
         torch.use_deterministic_algorithms(True)
         settings.fill_uninitialized_memory = False  # filling costs time, and nothing reads uninitialised memory
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(flags[0])
-        settings.fill_uninitialized_memory = flags[1]
+        torch.set_deterministic_debug_mode(before[0])
+        settings.fill_uninitialized_memory = before[1]

@@ -219,7 +219,8 @@ class RunDirectory:
         try:
             values = without_header(from_json(self.parser.read_bytes()), str(self.parser))
             config = read_settings(ParserConfig, values["config"], f"{self.parser}, config")
-            return Parser(config, Indexer.from_json(values["vocabulary"], config.reader.restored))
+            with torch.random.fork_rng(devices=[]):
+                return Parser(config, Indexer.from_json(values["vocabulary"], config.reader.restored))
         except TreeparseError:
             raise
         except ValueError as error:

@@ -28,11 +28,20 @@ BROADCASTING = "dimensions of size 1 broadcast, but none may be left out"
 
 def check_shape(scores: Tensor) -> None:
     """Raise unless scores of arcs have a floating dtype and the shape ``(*batch, n+1, n+1)``."""
+    check_tensor(scores, "Scores")
     shape = tuple(scores.shape)
     if scores.dtype not in DTYPES:
         check_dtype(scores, "Scores")
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 1:
         raise TreeparseError(f"Scores must have shape (*batch, n+1, n+1) for n words and the root, got {shape}.")
+
+
+def check_tensor(value: object, name: str) -> None:
+    """Raise unless an argument is a tensor."""
+    if not isinstance(value, Tensor):
+        raise TreeparseError(
+            f"{name} must be a tensor, got a {type(value).__name__}: torch.tensor makes one of numbers."
+        )
 
 
 def check_dtype(scores: Tensor | LabelSource, name: str) -> None:
@@ -57,6 +66,7 @@ def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> T
     batch, words = tuple(scores.shape[:-2]), scores.shape[-1] - 1
     if lengths is None:
         return torch.full(batch, words, device=scores.device)
+    check_tensor(lengths, "Lengths")
     if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
         raise TreeparseError(f"Lengths must be integers, got {lengths.dtype}.")
     if tuple(lengths.shape) != batch:
@@ -103,6 +113,7 @@ def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: b
     Raises:
         TreeparseError: for another dtype or shape.
     """
+    check_tensor(heads, name)
     if heads.is_floating_point() or heads.is_complex() or heads.dtype == torch.bool:
         raise TreeparseError(f"{name} must be integers, got {heads.dtype}.")
     shape, sizes = tuple(words.shape), tuple(heads.shape)

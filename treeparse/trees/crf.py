@@ -20,6 +20,7 @@ from treeparse.trees.checks import (
     check_other_parts,
     check_scores,
     check_shape,
+    check_tensor,
     check_whole_trees,
     clamped,
     fits,
@@ -113,7 +114,7 @@ class TreeCRF(TreeDistribution):
         validate_args: bool | None = None,
     ) -> None:
         check_shape(scores)
-        plain = is_plain(scores)
+        plain = all(map(is_plain, (scores, *others)))
         if scores.is_meta or not plain:  # values cannot be read
             validate_args = False
         self.single_root = single_root
@@ -345,6 +346,7 @@ class TreeCRF(TreeDistribution):
         Raises:
             TreeparseError: for a mask that is not bool or has another shape; dimensions of size 1 broadcast.
         """
+        check_tensor(mask, "A mask of arcs")
         if mask.dtype != torch.bool or not fits(tuple(mask.shape), tuple(self.scores.shape)):
             raise TreeparseError(
                 f"A mask of arcs must be torch.bool of the scores' shape {tuple(self.scores.shape)}, got {mask.dtype} "

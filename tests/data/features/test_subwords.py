@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from helpers.pretrained import bert_folder, roberta_folder
-from tokenizers import pre_tokenizers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import AutoTokenizer
 
 from treeparse.data.batches.mixing import BucketBatchSampler
@@ -163,3 +163,20 @@ def test_a_special_subword_counts_among_the_ids() -> None:
     tokenizer |= {"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 4}, "unk_token": "a"}}
     assert SubwordFeatures(tokenizer, SpecialSubwords((), (), 0, 0), limit=8).ids == 5
     assert SubwordFeatures(tokenizer, SpecialSubwords((9,), (), 0, 0), limit=8).ids == 10
+
+
+@pytest.mark.parametrize("in_sequence", [False, True])
+def test_words_begin_with_the_mark_that_a_normalizer_puts_in_place_of_spaces(in_sequence: bool) -> None:
+    """As in Gemma's tokenizer, where "the" at the start of a text is another subword than after a space."""
+    tokenizer = Tokenizer(models.BPE({"▁": 0, "a": 1, "b": 2, "▁a": 3}, [("▁", "a")]))
+    replace = normalizers.Replace(" ", "▁")
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), replace]) if in_sequence else replace
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    content = json.loads(tokenizer.to_str())
+    features = SubwordFeatures(content, SpecialSubwords((), (), 9, 9), limit=8)
+    in_text = tokenizer.encode("b ab").ids[1:]
+    assert features.subwords("ab") == tuple(in_text) == (3, 2)
+    assert features.subwords("b") == (0, 2)
+    assert SubwordFeatures.from_json(features.to_json()).subwords("ab") == (3, 2)
+    content["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"}]}
+    assert SubwordFeatures(content, features.special, limit=8).subwords("ab") == (3, 2)

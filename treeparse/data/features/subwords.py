@@ -71,6 +71,7 @@ class SubwordFeatures(Features):
     ) -> None:
         self.tokenizer, self.special = {**tokenizer, "truncation": None, "padding": None}, special
         self.tokenizer["pre_tokenizer"] = _with_space(tokenizer["pre_tokenizer"])
+        self.tokenizer["normalizer"] = _with_mark(tokenizer.get("normalizer"))
         self.limit, self.window, self.overlap = limit, window, overlap
         if window > limit:
             raise TreeparseError(f"encoder.window must be at most {limit}, the model's limit, got {window}.")
@@ -271,6 +272,16 @@ def _with_space(step: Any) -> Any:
     if step.get("type") == "Metaspace" and step.get("prepend_scheme") == "never":
         return {**step, "prepend_scheme": "always"}
     return step
+
+
+def _with_mark(step: Any) -> Any:
+    """Return a normalizer for single words: if it replaces spaces by a mark, as Gemma's does, words begin with it."""
+    steps = step.get("normalizers", [step]) if isinstance(step, Mapping) else []
+    if any(inner["type"] == "Prepend" for inner in steps):
+        return step
+    marks = [inner["content"] for inner in steps if inner["type"] == "Replace" and inner["pattern"] == {"String": " "}]
+    mark = "".join(marks[:1])
+    return {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": mark}, *steps]} if mark.strip() else step
 
 
 def _tokenizer(content: Mapping[str, Any]) -> Any:
