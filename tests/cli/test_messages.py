@@ -45,11 +45,26 @@ LIBRARY = next(Path(torch.__file__).with_name("lib").glob("libgomp*"), None)
 LOAD = "import torch" if LIBRARY is None else f"import ctypes; ctypes.CDLL({str(LIBRARY)!r})"  # which torch would load
 
 
-def wait_policy(program: str, **variables: str) -> tuple[str, str]:
-    """What OMP_WAIT_POLICY is after a program, and what the OpenMP library says of itself where it was loaded."""
+PROBE = f"""
+import os, sys, types
+from treeparse.cli import main as cli
+
+def run(args):
+    {LOAD}
+    print(os.environ.get("OMP_WAIT_POLICY"))
+    return 0
+
+cli.COMMANDS = {{"probe": "try"}}
+sys.modules["treeparse.cli.commands.probe"] = types.SimpleNamespace(add_arguments=lambda parser: None, run=run)
+cli.main(["probe"])
+"""
+
+
+def wait_policy(**variables: str) -> tuple[str, str]:
+    """What OMP_WAIT_POLICY is in a command, and what the OpenMP library says of itself where it was loaded."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
     done = subprocess.run(
-        [sys.executable, "-c", program + "; import os; print(os.environ.get('OMP_WAIT_POLICY'))"],
+        [sys.executable, "-c", PROBE],
         env=environment | {"OMP_DISPLAY_ENV": "VERBOSE"} | variables,
         capture_output=True,
         text=True,
@@ -59,9 +74,8 @@ def wait_policy(program: str, **variables: str) -> tuple[str, str]:
 
 
 def test_threads_of_commands_sleep_where_they_wait() -> None:
-    command = "from treeparse.cli.main import main; main(['config'])"
-    policy, display = wait_policy(f"{command}; {LOAD}")
+    policy, display = wait_policy()
     assert policy == "PASSIVE"
     assert "OMP_WAIT_POLICY" not in display or "OMP_WAIT_POLICY = 'PASSIVE'" in display
     assert "GOMP_SPINCOUNT" not in display or "GOMP_SPINCOUNT = '0'" in display
-    assert wait_policy(command, OMP_WAIT_POLICY="ACTIVE")[0] == "ACTIVE"
+    assert wait_policy(OMP_WAIT_POLICY="ACTIVE")[0] == "ACTIVE"

@@ -320,5 +320,5 @@ def test_arguments_that_are_no_tensors_are_refused() -> None:
         "A mask of arcs": lambda: p.within(heads),
     }
     for name, call in calls.items():
-        with pytest.raises(TreeparseError, match=rf"{name} must be a tensor, got a (list|ndarray): use"):
+        with pytest.raises(TreeparseError, match=rf"{name} must be a tensor, got a (list|ndarray): use torch"):
             call()

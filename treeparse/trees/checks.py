@@ -39,9 +39,7 @@ def check_shape(scores: Tensor) -> None:
 def check_tensor(value: object, name: str) -> None:
     """Raise unless an argument is a tensor."""
     if not isinstance(value, Tensor):
-        raise TreeparseError(
-            f"{name} must be a tensor, got a {type(value).__name__}: torch.tensor makes one of numbers."
-        )
+        raise TreeparseError(f"{name} must be a tensor, got a {type(value).__name__}: use torch.tensor.")
 
 
 def check_dtype(scores: Tensor | LabelSource, name: str) -> None:
