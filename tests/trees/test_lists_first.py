@@ -24,7 +24,18 @@ def test_a_list_has_the_log_probabilities_of_its_trees(case: Case, batch: tuple[
         assert trees[0].shape == (k, *batch, 4) and log_probs.shape == (k, *batch)
         torch.testing.assert_close(p.log_prob(*trees), log_probs, rtol=0, atol=1e-12)
     torch.testing.assert_close(p.score(*best[:columns]), best.scores, rtol=0, atol=1e-12)
-    assert not best.log_probs.requires_grad
+
+
+@every_case_and_order
+def test_columns_of_lists_are_constants_and_the_named_line_has_the_gradient(case: Case) -> None:
+    parameters = [part.requires_grad_() for part in case.parameters(3, seed=4, batch=(2,))]
+    p = case.make(parameters, torch.tensor([3, 2]))
+    best, drawn, first = p.topk(2), p.sample_without_replacement(2, generator=generator(3)), next(p.best_first())
+    assert not any(column.requires_grad for column in (*best, *drawn, *first, p.log_marginals))
+    columns = 1 + bool(case.labels)
+    for values in (p.score(*best[:columns]), p.log_prob(*drawn[:columns]), p.score(*first[:columns]), p.marginals):
+        gradients = torch.autograd.grad(values[values > -torch.inf].square().sum(), parameters, retain_graph=True)
+        assert all(gradient.isfinite().all() for gradient in gradients) and gradients[0].any()
 
 
 @every_labeled_case

@@ -192,6 +192,7 @@ class TreeCRF(TreeDistribution):
         """Log probability of every arc ``(*batch, n+1, n+1)``, a constant: exact for the most improbable arcs too.
 
         It is -inf exactly where no tree has the arc, and at column 0, the diagonal and padding. No sum subtracts.
+        ``p.marginals`` has a gradient.
         """
         return self._round(self.batched.in_batch_shape(self.batched.log_marginals))
 
@@ -204,7 +205,8 @@ class TreeCRF(TreeDistribution):
         """Return the k best trees: heads ``(k, *batch, n+1)``, unnormalised scores and log_probs ``(k, *batch)``.
 
         Exact and distinct, best first ([KBest]; projective ones by Huang and Chiang 2005). Past the number of trees
-        heads are -1, scores and log probabilities -inf. ``log_prob`` and ``score`` of the heads are differentiable.
+        heads are -1, scores and log probabilities -inf. All three are constants: ``p.score(best.heads)`` and
+        ``p.log_prob(best.heads)`` have gradients.
 
         Raises:
             TreeparseError: unless k is an integer, 1 or more.
@@ -215,7 +217,8 @@ class TreeCRF(TreeDistribution):
     def best_first(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield all trees, best first: heads ``(*batch, n+1)`` and scores ``(*batch,)``, each computed on request.
 
-        Shorter lists are padded as in ``topk``; the iteration ends with the longest.
+        Shorter lists are padded as in ``topk``; the iteration ends with the longest. Both are constants:
+        ``p.score(heads)`` has a gradient.
         """
         trees = self.batched.k_best(1)
         for index in growing_indices(trees):
@@ -294,7 +297,8 @@ class TreeCRF(TreeDistribution):
 
         Returns:
             Heads ``(k, *batch, n+1)``, log_probs ``(k, *batch)`` in nats, and keys ``(k, *batch)``, which descend.
-            Past the number of trees heads are -1, log probabilities and keys -inf.
+            Past the number of trees heads are -1, log probabilities and keys -inf. All three are constants:
+            ``p.log_prob(drawn.heads)`` has a gradient.
 
         Raises:
             TreeparseError: unless k is an integer, 1 or more; for an unknown method.

@@ -131,7 +131,7 @@ class NonProjectiveSiblingCRF(TreeCRF):
         """Search for the best trees, and stop after ``limit`` branches an item: each is up to 200 rounds of O(n^3).
 
         ``limit=1`` is the fastest. Without a limit all trees are certified, but for that the search has no end in sight
-        where scores are hostile.
+        where scores are hostile. Scores and bounds are constants: ``p.score(result.heads)`` has a gradient.
 
         Raises:
             TreeparseError: unless the limit is None or an integer, 1 or more.

@@ -47,7 +47,7 @@ class BestLabeledTrees(NamedTuple):
 
 
 class DrawnTrees(NamedTuple):
-    """Different trees ``(k, *batch, n+1)`` in the order drawn; past the last tree -1, -inf and -inf."""
+    """Different trees ``(k, *batch, n+1)`` in the order drawn, all constants; past the last tree -1, -inf and -inf."""
 
     heads: Tensor
     log_probs: Tensor  # (k, *batch) nats

@@ -228,7 +228,7 @@ class Mixture(TreeDistribution):
 
         Pairs of a component and a tree are drawn without replacement, k of each component; a later pair of the same
         tree is dropped. The greatest key of a tree's pairs has the law of the tree's own key. Arguments and results are
-        as for ``TreeCRF``.
+        as for ``LabeledCRF``.
         """
         lists = [p.sample_without_replacement(k, generator=generator) for p in self.components]
         rows = torch.cat([torch.cat(drawn[:2], -1) for drawn in lists])

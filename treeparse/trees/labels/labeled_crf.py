@@ -153,7 +153,10 @@ class LabeledCRF(TreeDistribution):
 
     @cached_property
     def log_marginals(self) -> Tensor:
-        """Log probability of every labelled arc ``(*batch, n+1, n+1, L)``, a constant, as ``TreeCRF.log_marginals``."""
+        """Log probability of every labelled arc ``(*batch, n+1, n+1, L)``, a constant, as ``TreeCRF.log_marginals``.
+
+        ``p.marginals`` has a gradient.
+        """
 
         def labelled(scores: Tensor, log_marginals: Tensor) -> Tensor:
             return self._round(log_marginals.unsqueeze(-1) + label_sums.log_probs(scores))
@@ -227,7 +230,7 @@ class LabeledCRF(TreeDistribution):
         Best first, exact and distinct: trees that differ in a label only are different. Past the number of labelled
         trees heads and labels are -1, scores and log probabilities -inf. Of equal scores, the greater sum of arc keys
         comes first (``ties``), then the better labels of the earlier words; of an arc's equal labels the lowest comes
-        first.
+        first. All columns are constants: ``p.score(*best[:2])`` and ``p.log_prob(*best[:2])`` have gradients.
         """
         trees = self._best.k_best(check_count(k))
         return BestLabeledTrees(*self._with_log_probs(*sort_by_score(trees.scores, trees.heads, trees.labels)))
@@ -235,7 +238,8 @@ class LabeledCRF(TreeDistribution):
     def best_first(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Yield all labelled trees, best first: heads, labels ``(*batch, n+1)`` and scores, each computed on request.
 
-        Shorter lists are padded as in ``topk``; the iteration ends with the longest.
+        Shorter lists are padded as in ``topk``; the iteration ends with the longest. All three are constants:
+        ``p.score(heads, labels)`` has a gradient.
         """
         trees = self._best.k_best(1)
         for index in growing_indices(trees):
@@ -272,7 +276,8 @@ class LabeledCRF(TreeDistribution):
     ) -> DrawnLabeledTrees:
         """Draw different labelled trees: heads, labels ``(k, *batch, n+1)``, log probabilities and keys, in order.
 
-        Trees that differ in a label only are different. Arguments and results are as for the base.
+        Trees that differ in a label only are different. Arguments and results are as for the base. All columns are
+        constants: ``p.log_prob(*drawn[:2])`` has a gradient.
         """
         seeds = item_seeds(generator, self.batch_shape.numel())
         draw = self.arcs.batched.sample_without_replacement
