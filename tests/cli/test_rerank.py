@@ -90,7 +90,7 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: Capture) -> N
     plain = written(tmp_path / "plain.conllu", "# sent_id = s\n1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n\n")
     broken = written(tmp_path / "broken.jsonl", lists.read_text(encoding="utf-8")[:-9])
     faults = {
-        (plain,): "every tree of an n-best list must have one comment",
+        (plain,): "every tree of an n-best list must have a comment # rank",
         (broken,): "broken.jsonl:4: the line must be JSON",
         (str(lists), "--output-format", "jsonl"): "without --lists the output is CoNLL-U",
         (str(lists), "--scorer", "flat"): "must be the dotted path of a function or class",
