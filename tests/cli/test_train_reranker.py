@@ -75,7 +75,7 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: Capture) -> N
         ([*learn, dev, lists, "-o", tmp_path / "full"], "holds other things than a reranker, letter.txt is one"),
         ([*learn, dev, lists, "-o", target, "--tune", tmp_path / "no"], f"There is no folder {tmp_path / 'no'}"),
         ([*learn, dev, lists, "-o", target, "--tune", "x", "--dev", dev, lists], "needs no --dev"),
-        ([*learn, dev, dev, "-o", target], "every tree of an n-best list must have one comment"),
+        ([*learn, dev, dev, "-o", target], "every tree of an n-best list must have a comment # rank"),
         ([*cross, tmp_path / "full"], "holds other things"),
         (["rerank", lists, "--model", tmp_path, "-q"], "is not the folder of a reranker"),
         (["rerank", lists, "--model", tmp_path, "--scorer", "math.sin", "-q"], "give one of them"),
