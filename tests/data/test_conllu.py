@@ -181,10 +181,12 @@ def test_forms_that_cannot_be_written_are_refused(forms):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
-@pytest.mark.parametrize("comment", ["text", "sent_id"])
-def test_comments_with_line_breaks_are_refused(comment, end):
-    with pytest.raises(DataError, match=rf"<forms>:1: the {comment} must have no line break"):
-        ConlluSentence.from_forms(["a"], **{comment: f"x{end}1\tb\t_\t_\t_\t_\t0\troot\t_\t_"})
+def test_comments_with_line_breaks_are_refused(end):
+    value = f"x{end}1\tb\t_\t_\t_\t_\t0\troot\t_\t_"
+    with pytest.raises(DataError, match=r"<forms>:1: the text must have no line break"):
+        ConlluSentence.from_forms(["a"], text=value)
+    with pytest.raises(DataError, match=r"<forms>:1: the sent_id must have no line break"):
+        ConlluSentence.from_forms(["a"], sent_id=value)
 
 
 @pytest.mark.parametrize("value", ["", "a\tb", "a\nb", "a\rb"])

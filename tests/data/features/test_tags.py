@@ -56,7 +56,7 @@ def test_vocabularies_are_saved_where_there_are_some() -> None:
     found = indexer(DOGS)
     again = Indexer.from_json(json.loads(json.dumps(found.to_json())))
     assert again.to_json() == found.to_json() and again.tags.keys() == {"upos", "feats"}
-    assert indexer(DOGS, tags=()).to_json().keys() == {"features", "labels"}
+    assert indexer(DOGS, tags=()).to_json().keys() == {"features", "labels", "reserves_root"}
 
 
 def test_vocabularies_are_extended() -> None:
