@@ -12,12 +12,12 @@ import torch
 from helpers.sentences import learnable_sentences, text_of
 from torch import Tensor
 
+from treeparse.cli.commands.weights import label_weights, part_weights
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
 from treeparse.errors import TreeparseError
-from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
+from treeparse.kernels.linear_updates import WeightedParts, feature_vectors
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.feature_weights import label_weights, part_weights
 from treeparse.model.linear_scorer import LinearScorer, nodes_of
 from treeparse.model.parser_config import LinearConfig
 from treeparse.names import Algorithm
@@ -350,16 +350,16 @@ def test_named_features_sum_up_to_scores(trees: str) -> None:
         total = 0.0
         for word, head in enumerate(parse.heads, 1):
             features = part_weights(parser, sentence, parse.heads, word)
-            total += sum(each.weight for each in features)
+            total += sum(weight for _, weight in features)
             side = "right" if word > head else "left"
-            assert all(each.feature.endswith(side) for each in features)
-            named = [each for each in features if each.feature.startswith(f"h.upos={TAG(sentence, head)} d.upos")]
-            assert named and all(f"d.upos={TAG(sentence, word)}" in each.feature for each in named)
+            assert all(feature.endswith(side) for feature, _ in features)
+            named = [feature for feature, _ in features if feature.startswith(f"h.upos={TAG(sentence, head)} d.upos")]
+            assert named and all(f"d.upos={TAG(sentence, word)}" in feature for feature in named)
         heads = torch.tensor([[-1, *parse.heads]])
         assert float(p.base.score(heads)) == pytest.approx(total, abs=1e-3)
         scores = torch.tensor(
             [
-                sum(e.weight for e in label_weights(parser, sentence, parse.heads[0], 1, name))
+                sum(weight for _, weight in label_weights(parser, sentence, parse.heads[0], 1, name))
                 for name in parser.label_names
             ]
         )

@@ -8,6 +8,7 @@ from treeparse.errors import TreeparseError
 
 ROOT_LABEL = "root"
 EMPTY = "_"
+FEW_FORMS = 10  # up to one word in so many may be an underscore
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,13 @@ def missing_labels(sentences: Iterable[Sentence]) -> str | None:
     if not missing:
         return None
     return f"{missing:,} of {len(labels):,} words with a head have no label (DEPREL is _)"
+
+
+def missing_forms(missing: int, words: int) -> str | None:
+    """Return a clause about the words whose form is ``_``, as treebanks are shipped without their text; None if few."""
+    if missing * FEW_FORMS <= words:
+        return None
+    return f"{missing:,} of {words:,} words have the form _: was the treebank shipped without its text?"
 
 
 def unreached_words(heads: Sequence[int]) -> list[int]:

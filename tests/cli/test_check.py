@@ -337,3 +337,15 @@ def test_arcs_that_contradict_the_label_of_the_root_are_noted(tmp_path, capsys):
     assert code == 0 and free in lines
     assert any(line.startswith(f"{kept}the label root is reserved for arcs from the root, and ") for line in lines)
     assert not any("note" in line for line in checked(capsys, written(tmp_path / "clean.conllu", CLEAN))[1])
+
+
+def test_words_without_forms_are_noted(tmp_path, capsys):
+    def notes(name, bare):
+        words = range(1, 11)
+        rows = (row(word, "_" if word in bare else "go", word - 1, "dep" if word > 1 else "root") for word in words)
+        (path := tmp_path / f"{name}.conllu").write_text("".join(rows) + "\n")
+        return notes_of(capsys, path)
+
+    stripped = "9 of 10 words have the form _: was the treebank shipped without its text?"
+    assert notes("stripped", range(2, 11)) == [f"note: in stripped {stripped}"]
+    assert notes("whole", [1]) == []

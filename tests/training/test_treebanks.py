@@ -10,7 +10,7 @@ from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 from treeparse.shipped import shipped_file
 from treeparse.training import load_config, train
-from treeparse.training.treebanks import hold_out, load_training_mix, load_treebanks, say_doubts
+from treeparse.training.treebanks import hold_out, load_training_mix, load_treebanks, say_doubts, say_missing
 
 
 def test_a_share_is_held_out_evenly(tmp_path: Path, tiny_config: Path) -> None:
@@ -77,6 +77,14 @@ def test_missing_labels_are_said_and_the_best_epoch_is_that_of_the_best_heads(
     (missing,) = re.findall(r"data\.train: (\d+) of \d+ words with a head have no label", shown)
     assert int(missing) > 0 and "without any label, its UAS chooses the model" in shown
     assert "LAS" not in shown.split("without any label")[1] and "best so far" in shown
+
+
+def test_a_treebank_without_its_text_is_noted() -> None:
+    """As some are shipped: every form is _. A few underscores are words."""
+    said: list[str] = []
+    stripped, whole = Sentence(("_",) * 4), Sentence(("a", "b", "c", "d"))
+    say_missing([whole, stripped], [whole] * 9 + [Sentence(("a", "_", "_", "d"))], said.append)
+    assert len(said) == 1 and said[0].startswith("data.train: 4 of 8 words have the form _: was the treebank shipped")
 
 
 def without_label(text: str, form: str) -> str:

@@ -6,6 +6,7 @@ A parser that was trained on "duck" and "." parses "duck." badly.
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -125,11 +126,15 @@ def _sentence(tokens: Sequence[_Spaced], line: ConlluSentence, number: int) -> C
     return ConlluSentence(words.words, block, name, line.source, line.line, line.ordinal)
 
 
-def _spacy_tokenizer(name: str) -> Tokenizer:
+def _library(module: str, name: str, package: str) -> Any:
     try:
-        import spacy
+        return import_module(module)
     except ImportError as error:
-        raise TreeparseError(f"The tokenizer spacy:{name} needs spaCy: pip install treeparse[spacy].") from error
+        raise TreeparseError(f"The tokenizer {module}:{name} needs {package}.") from error
+
+
+def _spacy_tokenizer(name: str) -> Tokenizer:
+    spacy = _library("spacy", name, "spaCy: pip install treeparse[spacy]")
     try:
         is_pipeline = spacy.util.is_package(name) or Path(name, "config.cfg").is_file()
         nlp = spacy.load(name) if is_pipeline else spacy.blank(name)
@@ -150,10 +155,7 @@ def _spacy_tokenizer(name: str) -> Tokenizer:
 
 
 def _stanza_tokenizer(language: str) -> Tokenizer:
-    try:
-        import stanza  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise TreeparseError(f"The tokenizer stanza:{language} needs Stanza: pip install stanza.") from error
+    stanza = _library("stanza", language, "Stanza: pip install stanza")
     try:
         pipeline: Any = stanza.Pipeline(language, processors="tokenize,mwt", download_method=None, verbose=False)
     except Exception as error:  # missing files raise errors of many classes

@@ -27,6 +27,7 @@ class TreebankStatistics:
 
     sentences: int = 0
     words: int = 0
+    words_without_form: int = 0
     multiword_tokens: int = 0
     empty_nodes: int = 0
     trees: int = 0
@@ -50,6 +51,7 @@ class TreebankStatistics:
             counts.update(
                 sentences=1,
                 words=len(sentence.words),
+                words_without_form=sentence.words.forms.count(EMPTY),
                 multiword_tokens=sum("-" in identifier for identifier in identifiers),
                 empty_nodes=sum("." in identifier for identifier in identifiers),
             )

@@ -20,3 +20,17 @@ To add kernels for another family of trees, as those of siblings and grandparent
    of many terms enter belong into ``tests/kernels/test_plain_numba.py`` too.
 5. A ``Family`` in ``treeparse/trees/families`` calls it; that family's line in the contract suite tests the rest.
 """
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+AnyFloatArray = NDArray[np.floating]  # float32 or float64
+IntArray = NDArray[np.int64]
+
+
+def lengthened(array: np.ndarray, more: int, axis: int, fill: float) -> np.ndarray:
+    """Return a copy with ``more`` entries of ``fill`` at the end of an axis."""
+    shape = list(array.shape)
+    shape[axis] = more
+    return np.concatenate([array, np.full(shape, fill, array.dtype)], axis)

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.array_types import AnyFloatArray, FloatArray
+from treeparse.kernels import AnyFloatArray, FloatArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.tree_weights import padded
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from treeparse.kernels.array_types import IntArray
+from treeparse.kernels import IntArray
 from treeparse.kernels.compile import call
 
 MIN_THREAD_COST = 1e6  # elementary steps, about a millisecond: less than that is not worth a thread

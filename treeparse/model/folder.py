@@ -21,9 +21,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from treeparse.data.outputs import atomic_folder, atomic_write, check_folder, check_output_folder, restore_folder
-from treeparse.downloads import first_line, snapshot
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
+from treeparse.nn.pretrained import first_line, snapshot
 from treeparse.shipped import installed_version
 
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from treeparse.batch import Batch
 from treeparse.feature_templates import BETWEEN, MOST_SLOTS, NODES, ROLES, Template, text_hash
-from treeparse.kernels.array_types import IntArray
-from treeparse.kernels.linear.features import Hashes, Templates
-from treeparse.kernels.linear.scores import WeightTable, score_arcs, score_labels, score_triples
+from treeparse.kernels import IntArray
+from treeparse.kernels.linear_features import Hashes, Templates
+from treeparse.kernels.linear_scores import WeightTable, score_arcs, score_labels, score_triples
 from treeparse.model.scorer import LabelLogProbs, Scorer, ScorerOutput
 from treeparse.trees.labels.sources import ArcRows
 

@@ -1,4 +1,4 @@
-"""Pretrained models in a folder or on the Hugging Face Hub: their files, architecture, tokenizer and weights.
+"""Pretrained models in a folder or on the Hugging Face Hub: their download, files, architecture, tokenizer and weights.
 
 treeparse runs no code from them and reads no weights but safetensors.
 """
@@ -6,7 +6,7 @@ treeparse runs no code from them and reads no weights but safetensors.
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any
 from torch import Tensor
 
 from treeparse.data.features.subwords import SpecialSubwords
-from treeparse.downloads import snapshot
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
 from treeparse.nn.huggingface import (
@@ -33,6 +32,42 @@ CONFIG = "config.json"
 PATTERNS = ["config.json", "model.safetensors", "model-*.safetensors", "model.safetensors.index.json"]
 PATTERNS += ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"]
 PATTERNS += ["sentencepiece.bpe.model", "spiece.model", "spm.model"]
+
+
+def snapshot(
+    name: str,
+    revision: str | None,
+    patterns: Sequence[str],
+    is_whole: Callable[[Path], bool],
+    error_of: Callable[[str], TreeparseError],
+) -> Path:
+    """Return the folder of a repository's files; a complete copy in the cache is used without network access.
+
+    Args:
+        name: ``organisation/name``.
+        revision: a branch, tag or commit; None for the main branch.
+        patterns: names of the files to download.
+        is_whole: whether a folder has all files that are needed.
+        error_of: makes the error from the hub's message if the download fails.
+    """
+    from huggingface_hub import snapshot_download  # slow to import
+
+    options: dict[str, Any] = {"revision": revision or None, "allow_patterns": [*patterns]}
+    try:
+        cached = Path(snapshot_download(name, local_files_only=True, **options))
+        if is_whole(cached):
+            return cached
+    except Exception:  # no copy in the cache, which the library reports by several errors
+        pass
+    try:
+        return Path(snapshot_download(name, local_files_only=False, **options))
+    except Exception as error:
+        raise error_of(first_line(error)) from error
+
+
+def first_line(error: Exception) -> str:
+    """The first line of the hub's message."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:300]
 
 
 def _folder(name: str) -> Path:

@@ -15,10 +15,10 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
-from treeparse.kernels.array_types import IntArray
-from treeparse.kernels.linear.features import Templates
-from treeparse.kernels.linear.scores import WeightTable
-from treeparse.kernels.linear.updates import (
+from treeparse.kernels import IntArray
+from treeparse.kernels.linear_features import Templates
+from treeparse.kernels.linear_scores import WeightTable
+from treeparse.kernels.linear_updates import (
     LOG_LINEAR,
     MIRA,
     PERCEPTRON,

@@ -54,7 +54,7 @@ from treeparse.training.treebanks import (
     load_training_mix,
     load_treebanks,
     say_doubts,
-    say_labels,
+    say_missing,
 )
 
 AHEAD = 2
@@ -166,7 +166,7 @@ def _prepare(
     train = treebanks.train_words
     objective = _checked_objective(config, train, console)
     dev = dev_sentences(config, treebanks, train, console.say)
-    say_labels(train, dev, console.say)
+    say_missing(train, dev, console.say)
     mix = load_training_mix(config, treebanks, console.say)
 
     parser = _build_parser(config, train, mix, console, is_new=state is None)

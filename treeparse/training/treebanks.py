@@ -16,7 +16,7 @@ from treeparse.data.files import check_rereadable, expand_paths
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives import Objective
-from treeparse.sentence import EMPTY, Sentence, missing_labels, nonprojective_words, tree_problem
+from treeparse.sentence import EMPTY, Sentence, missing_forms, missing_labels, nonprojective_words, tree_problem
 from treeparse.training.train_config import DataConfig, TrainConfig
 from treeparse.trees import distribution_named
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
@@ -94,8 +94,12 @@ def dev_sentences(config: TrainConfig, treebanks: Treebanks, train: Sequence[Sen
     return [with_plain_labels(words) for words in dev]
 
 
-def say_labels(train: Sequence[Sentence], dev: Sequence[Sentence], say: Say) -> None:
-    """Tell ``say`` how many words of the training sentences and of the dev set lack a label, and what that means."""
+def say_missing(train: Sequence[Sentence], dev: Sequence[Sentence], say: Say) -> None:
+    """Tell ``say`` how many words lack a form or a label, and what that means."""
+    for name, sentences in (("train", train), ("dev", dev)):
+        forms = [form for sentence in sentences for form in sentence.forms]
+        if clause := missing_forms(forms.count(EMPTY), len(forms)):
+            say(f"data.{name}: {clause} Nothing is learnt from such forms")
     if clause := missing_labels(train):
         say(f"data.train: {clause}; training takes these labels as open")
     if clause := missing_labels(dev):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels.array_types import FloatArray
+from treeparse.kernels import FloatArray
 from treeparse.trees.families import KBest
 
 MAX_ENUMERATED_WORDS = 7

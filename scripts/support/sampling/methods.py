@@ -8,7 +8,7 @@ from scripts.support.sampling.colbourn import sample_word_by_word
 from scripts.support.sampling.rejection import sample_by_rejection
 
 from treeparse.kernels.samples import nonprojective_samples
-from treeparse.kernels.samples.walks import STEPS_A_PAIR
+from treeparse.kernels.samples.nonprojective_samples import STEPS_A_PAIR
 from treeparse.kernels.threads import run_batch
 
 AUTO, EXPANSION = nonprojective_samples.AUTO, nonprojective_samples.EXPANSION

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scripts.support.compile import jit
 
 from treeparse.kernels.random import new_stream, uniform, uniforms
-from treeparse.kernels.samples.walks import fill_bins, new_bins, walk
+from treeparse.kernels.samples.nonprojective_samples import fill_bins, new_bins, walk
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -6,7 +6,7 @@ from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import log_add
 from treeparse.kernels.random import new_stream
 from treeparse.kernels.samples.expansion import TABLES, draw_root, draw_tree, new_memory, set_up
-from treeparse.kernels.samples.walks import fill_bins, new_bins, walk
+from treeparse.kernels.samples.nonprojective_samples import fill_bins, new_bins, walk
 from treeparse.kernels.sums.elimination import ADJOINTS, ORIGINAL, PIVOTS, WEIGHTS, differentiate, eliminate_item
 from treeparse.kernels.tree_weights import aligned, matrices, padded, range_sum
 

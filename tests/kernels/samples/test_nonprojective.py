@@ -13,11 +13,11 @@ from treeparse.kernels.samples.nonprojective_samples import (
     AUTO,
     AUTO_LIMIT,
     EXPANSION,
+    STEPS_A_PAIR,
     WILSON,
     WILSON_MARGINAL,
     sample_trees,
 )
-from treeparse.kernels.samples.walks import STEPS_A_PAIR
 
 METHODS = pytest.mark.parametrize(
     ("sampler", "method", "single_root"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers.tree_samples import graphs_of_rare_trees
 
-from treeparse.kernels.samples.walks import fill_bins, new_bins
+from treeparse.kernels.samples.nonprojective_samples import fill_bins, new_bins
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["below-node-0", "below-a-word"])

@@ -6,8 +6,7 @@ from helpers.chi_square import LIMIT
 from helpers.ranking import KINDS, random_graph
 from helpers.tree_samples import deviation, draw, expected_steps, flat_graphs, hostile_graphs
 
-from treeparse.kernels.samples.nonprojective_samples import WILSON, WILSON_MARGINAL
-from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins
+from treeparse.kernels.samples.nonprojective_samples import STEPS_A_PAIR, WILSON, WILSON_MARGINAL, fill_bins, new_bins
 
 METHODS = pytest.mark.parametrize(
     ("method", "single_root"),

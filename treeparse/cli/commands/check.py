@@ -26,7 +26,7 @@ from treeparse.data.validation import CONVERT, NO_HEADS, NO_LABELS, NO_UTF8, Tre
 from treeparse.errors import DataError, TreeparseError
 from treeparse.pictures.page import Figure, Section, figure, html_page, part, sections_html, table
 from treeparse.pictures.plots import ShareBar, draw_bars
-from treeparse.sentence import EMPTY, Sentence, nonprojective_words
+from treeparse.sentence import EMPTY, Sentence, missing_forms, nonprojective_words
 
 MOST_BARS = 25  # labels or tags
 MOST_DRAWN = 20  # trees of a kind
@@ -42,8 +42,9 @@ EPILOG = """examples:
 
 Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, and then figures, which leave faulty
 sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. They say where the label
-root and the arcs from the root disagree. Of several files they name the sentences (of the same words) that two files
-share, and the labels, UPOS tags and features that one file has and another lacks.
+root and the arcs from the root disagree, and where words have no form (FORM is _). Of several files they name the
+sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has and another
+lacks.
 
 --ud asks the official validator of Universal Dependencies about files without faults: its levels 1 and 2, which hold
 for all languages. It refuses what other commands read, such as line ends of Windows or a sentence without its text.
@@ -239,10 +240,12 @@ def _joined(faults: Sequence[DataError], problem: str, sentences: int) -> DataEr
 
 
 def _notes(reports: Sequence[_Report], index: SentenceIndex | None) -> list[str]:
-    """Return notes on the labels of roots, on what several files share, and on what one lacks."""
-    names = _short_names([report.path for report in reports])
-    uses = (report.roots.note(reserved=report.roots.is_reserved) for report in reports)
-    notes = [f"note: in {name} {use}" for name, use in zip(names, uses, strict=True) if use]
+    """Return notes on missing forms, on the labels of roots, on what several files share, and on what one lacks."""
+    names, notes = _short_names([report.path for report in reports]), []
+    for name, report in zip(names, reports, strict=True):
+        forms = missing_forms(report.statistics.words_without_form, report.statistics.words)
+        use = report.roots.note(reserved=report.roots.is_reserved)
+        notes += [f"note: in {name} {clause}" for clause in (forms, use) if clause]
     if index is None:
         return notes
     read = {name: file.statistics for name, file in zip(names, reports, strict=True) if file.statistics.sentences}

@@ -1,5 +1,5 @@
 // Trees by loop-erased random walks, a thread a tree: the same bins and the same steps, to the bit, as those of
-// treeparse/kernels/samples/walks.py.
+// treeparse/kernels/samples/nonprojective_samples.py.
 #pragma once
 
 #include "expansion.cuh"

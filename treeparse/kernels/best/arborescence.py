@@ -15,7 +15,7 @@ value is its score less the scores of the arcs that it replaces inside, up to a 
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import arc_key

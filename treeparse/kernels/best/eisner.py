@@ -18,8 +18,7 @@ run over contiguous cells and are vectorised.
 
 import numpy as np
 
-from treeparse.kernels import ties
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray, ties
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.array_types import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.best.arborescence import find_best_tree, new_memory
 from treeparse.kernels.best.climbing import climb, new_climbing_memory, score_of_heads
 from treeparse.kernels.best.second_order_trees import best_trees

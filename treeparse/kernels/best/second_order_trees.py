@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from treeparse.kernels.array_types import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.best.best_spans import SPLIT_LINES, find_best_tree
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.spans import ARC, FULL, GRANDPARENTS, KINDS, MID, SIBLINGS, SentenceShape

@@ -15,7 +15,7 @@ that waits. So for K labelled trees, no more than K unlabelled ones are read.
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray, lengthened
+from treeparse.kernels import FloatArray, IntArray, lengthened
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import tree_key

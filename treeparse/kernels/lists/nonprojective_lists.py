@@ -11,7 +11,7 @@ root arc would come in; [KBest] Fig. 9 needs a case of its own for the root's ar
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray, lengthened
+from treeparse.kernels import FloatArray, IntArray, lengthened
 from treeparse.kernels.best.contraction import (
     HEAD,
     KEY,

@@ -6,7 +6,7 @@ Only the chart of best scores is filled beforehand; all else is computed when it
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray, lengthened
+from treeparse.kernels import FloatArray, IntArray, lengthened
 from treeparse.kernels.best import eisner
 from treeparse.kernels.best.best_spans import (
     SPLIT_LINES,

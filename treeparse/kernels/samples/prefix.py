@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.random import choose_by_logs

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from treeparse.kernels.array_types import IntArray
+from treeparse.kernels import IntArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import exp
 from treeparse.kernels.random import choose, choose_by_logs, new_stream, uniform

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.random import choose_by_logs, new_stream, uniforms
 from treeparse.kernels.samples import prefix, projective_prefix

@@ -21,7 +21,7 @@ Matrices ``w`` are dependent-major: ``w[j, i]`` is the weight of the arc ``i -> 
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.threads import run_batch

@@ -19,7 +19,7 @@ Items whose plain weights under- or overflow are computed by ``elimination_in_lo
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.kernels.compile import kernel
 from treeparse.kernels.sums.elimination_in_logs import sum_in_logs
 from treeparse.kernels.threads import run_batch

@@ -13,7 +13,7 @@ Hessian.
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
 from treeparse.kernels.logspace import exp, log_add
 from treeparse.kernels.threads import run_batch

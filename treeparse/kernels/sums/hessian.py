@@ -9,7 +9,7 @@ terms. Items whose plain weights are not safe, because they or the tangents unde
 
 import numpy as np
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.kernels.compile import kernel
 from treeparse.kernels.sums.elimination import PANEL, PIVOTS, differentiate, eliminate_item
 from treeparse.kernels.sums.elimination_in_logs import sum_in_logs

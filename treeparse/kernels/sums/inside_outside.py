@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from treeparse.kernels.array_types import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.spans import ARCS, GRANDPARENTS
 from treeparse.kernels.sums import charts, grandparent_charts, spans_in_logs
 from treeparse.kernels.threads import run_batch

@@ -7,7 +7,7 @@ span takes the log of its marginal and that one's tangent, and gives each split 
 
 import numpy as np
 
-from treeparse.kernels.array_types import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel
 from treeparse.kernels.logspace import log_add
 from treeparse.kernels.spans import (

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.samples.trie import HASH_FACTOR
 from treeparse.trees.families.family import LabelDraws

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.trees.parts import PartKind
 
 Tensors = tuple[Tensor, ...]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 
 READY = torch.float64, torch.int64  # the dtypes of kernels
 

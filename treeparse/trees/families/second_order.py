@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.kernels.array_types import FloatArray
+from treeparse.kernels import FloatArray
 from treeparse.kernels.best import nonprojective_siblings, second_order_trees
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.lists.projective_lists import ProjectiveKBest

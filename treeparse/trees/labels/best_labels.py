@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from treeparse.batch import readable_without_sync
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.kernels.lists.labeled import LabeledTrees
 from treeparse.lazy import cached_property
 from treeparse.trees.batched_trees import BatchedTrees

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from treeparse.kernels.array_types import FloatArray, IntArray
+from treeparse.kernels import FloatArray, IntArray
 from treeparse.kernels.compile import exact_kernel
-from treeparse.kernels.linear.features import (
+from treeparse.kernels.linear_features import (
     Hashes,
     Templates,
     arc_features,
     fill_keys,
     triple_features,
 )
-from treeparse.kernels.linear.scores import add_rows, feature_limit, shift_of
+from treeparse.kernels.linear_scores import add_rows, feature_limit, shift_of
 from treeparse.kernels.threads import run_batch
 
 PERCEPTRON, MIRA, LOG_LINEAR = 0, 1, 2

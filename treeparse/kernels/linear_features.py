@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from treeparse.kernels.array_types import IntArray
+from treeparse.kernels import IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
 
 Hashes = NDArray[np.uint32]

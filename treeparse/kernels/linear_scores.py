@@ -11,9 +11,9 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from treeparse.kernels.array_types import IntArray
+from treeparse.kernels import IntArray
 from treeparse.kernels.compile import exact_kernel, kernel
-from treeparse.kernels.linear.features import (
+from treeparse.kernels.linear_features import (
     ABSENT,
     DEPENDENT,
     HEAD,

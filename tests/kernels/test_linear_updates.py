@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from treeparse.kernels.linear.features import Templates
-from treeparse.kernels.linear.scores import WeightTable, score_labels
-from treeparse.kernels.linear.updates import (
+from treeparse.kernels.linear_features import Templates
+from treeparse.kernels.linear_scores import WeightTable, score_labels
+from treeparse.kernels.linear_updates import (
     LOG_LINEAR,
     MIRA,
     PERCEPTRON,

@@ -7,9 +7,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from treeparse.kernels.linear.features import DISTANCES, Hashes, Templates
-from treeparse.kernels.linear.scores import WeightTable, decoded, score_arcs, score_labels, score_triples
-from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
+from treeparse.kernels.linear_features import DISTANCES, Hashes, Templates
+from treeparse.kernels.linear_scores import WeightTable, decoded, score_arcs, score_labels, score_triples
+from treeparse.kernels.linear_updates import WeightedParts, feature_vectors
 from treeparse.trees.families.second_order import GRANDPARENTS, SIBLINGS
 
 pytestmark = pytest.mark.nojit

@@ -18,9 +18,9 @@ from treeparse.model import Parse, Parser
 from treeparse.model.tagging import TagWeights
 
 spacy = pytest.importorskip("spacy")
-pytest.importorskip("treeparse.pipelines.spacy")
+pytest.importorskip("treeparse.spacy_component")
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 TEXTS = ["Noun1 Adj2 Verb1. Verb1", "", "Verb1 Noun2  Adj1?\n Noun1", "Noun1 Noun2 Adj2 Verb1 Noun3."]
 
 

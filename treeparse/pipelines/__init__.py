@@ -1,1 +1,0 @@
-"""The parser as a component of other libraries' pipelines, which find each module by its entry point."""
