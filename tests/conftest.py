@@ -1,6 +1,7 @@
 """Fixtures that several parts of the tests share."""
 
 import gc
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,13 @@ def _fork_server(config: pytest.Config) -> str:
         config.stash[FORK_SERVER] = server = ForkServer()
         config.add_cleanup(server.stop)
     return config.stash[FORK_SERVER].address
+
+
+@pytest.fixture(autouse=True)
+def validated() -> None:
+    """Arguments are validated, whatever a test before has compiled: torch.compile turns torch's default off."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].distributions.Distribution.set_default_validate_args(True)
 
 
 @pytest.fixture

@@ -550,3 +550,24 @@ def test_batches_of_words() -> None:
     assert parser.distribution(found).log_partition.shape == (2,)
     with pytest.raises(TreeparseError, match=r"Sentence 0 .* must be a list of words, got a string, 'They'"):
         parser.collate(["They", "saw"])
+
+
+def test_a_whole_parser_compiles_in_parts_and_says_why_it_is_no_single_graph() -> None:
+    parser = random_parser()
+    batch = parser.collate(TRAINING[:3])
+
+    @torch.no_grad()
+    def marginals() -> torch.Tensor:
+        return parser.distribution(batch).arc_marginals()
+
+    class Marginals(torch.nn.Module):
+        def forward(self, lengths: torch.Tensor, features: dict[str, torch.Tensor]) -> torch.Tensor:
+            return parser.distribution(replace(batch, lengths=lengths, features=features)).arc_marginals()
+
+    reason = "A whole parser is no single graph.*compile it without fullgraph=True"
+    torch.testing.assert_close(torch.compile(marginals, backend="eager")(), marginals())
+    torch.compiler.reset()
+    with pytest.raises(RuntimeError, match=reason):
+        torch.compile(marginals, backend="eager", fullgraph=True)()
+    with pytest.raises(TreeparseError, match=reason):
+        torch.export.export(Marginals(), (batch.lengths, dict(batch.features)))

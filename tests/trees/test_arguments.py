@@ -9,7 +9,7 @@ from helpers.tree_cases import NUMBA, Case, every_case_and_order, every_labeled_
 from helpers.tree_cases import every_case_and_backend as every_case
 from torch import Tensor
 
-from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, TreeparseError
+from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, SiblingCRF, TreeparseError
 from treeparse.trees import Mixture
 
 LENGTHS = torch.tensor([3, 1, 2])
@@ -311,14 +311,20 @@ def test_arguments_that_are_no_tensors_are_refused() -> None:
     scores = torch.zeros(2, 4, 4)
     p: Any = NonProjectiveCRF(scores)
     make: Any = NonProjectiveCRF
+    siblings: Any = SiblingCRF
+    labeled: Any = LabeledCRF
     heads = [[-1, 0, 1, 2]] * 2
-    calls: dict[str, Callable[[], Any]] = {
-        "Scores": lambda: make(scores.numpy()),
-        "Lengths": lambda: make(scores, [3, 3]),
-        "Heads": lambda: p.log_prob(heads),
-        "Known heads": lambda: p.given(heads),
-        "A mask of arcs": lambda: p.within(heads),
-    }
-    for name, call in calls.items():
+    calls: list[tuple[str, Callable[[], Any]]] = [
+        ("Scores", lambda: make(scores.numpy())),
+        ("Lengths", lambda: make(scores, [3, 3])),
+        ("Heads", lambda: p.log_prob(heads)),
+        ("Known heads", lambda: p.given(heads)),
+        ("A mask of arcs", lambda: p.within(heads)),
+        ("Scores of parts besides arcs", lambda: siblings(scores, heads)),
+        ("Label scores", lambda: labeled(p, scores.numpy())),
+        ("Values", lambda: p.expectation(heads)),
+        ("Values", lambda: labeled(p, torch.zeros(2, 4, 4, 3)).covariance(heads, heads)),
+    ]
+    for name, call in calls:
         with pytest.raises(TreeparseError, match=rf"{name} must be a tensor, got a (list|ndarray): use torch"):
             call()

@@ -42,6 +42,11 @@ from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.labels.sources import with_root_rule
 from treeparse.trees.parts import arcs_agreeing_with, arcs_of, named
 
+NOT_ONE_GRAPH = (
+    "A whole parser is no single graph, because its networks group words by their lengths: compile it without "
+    "fullgraph=True, and export the distributions over a network of your own."
+)
+
 
 class Parser(nn.Module, AnyParser):
     """A graph-based dependency parser. ``build`` makes an untrained one, ``from_pretrained`` loads one."""
@@ -253,6 +258,7 @@ class Parser(nn.Module, AnyParser):
         return self.distribution(batch, scores, keep=keep, prune=prune), Tagging(scores.tags, self.tag_names)
 
     def _scores(self, batch: Batch) -> ScorerOutput:
+        _break_graph()
         if self.precision == "int8" and not (self.training or torch.is_grad_enabled()):
             with torch.autocast("cpu", enabled=False):
                 return self._in_int8.get()(batch)
@@ -302,6 +308,14 @@ class Parser(nn.Module, AnyParser):
     def _parses(self, p: LabeledCRF, tagging: Tagging, sentences: Sequence[Sentence]) -> list[Parse]:
         parses = chosen_trees(p, self.default_decoder).parses(sentences, self.label_names)
         return [parse for [parse] in tagging.add_to(parses)]
+
+
+def _break_graph() -> None:
+    """Begin another graph in a compiled program; raise in one of a single graph, and in export."""
+    if torch.compiler.is_exporting():
+        raise TreeparseError(NOT_ONE_GRAPH)
+    if torch.compiler.is_compiling():
+        torch._dynamo.graph_break(msg=NOT_ONE_GRAPH)
 
 
 def with_label_names(p: LabeledCRF, names: Sequence[str], others: Sequence[str]) -> LabeledCRF:

@@ -256,6 +256,8 @@ def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengt
 
     The values of a ``LabelSource`` are not checked.
     """
+    if not hasattr(label_scores, "from_heads"):  # as a LabelSource has it
+        check_tensor(label_scores, "Label scores")
     check_dtype(label_scores, "Label scores")
     check_device(label_scores, "Label scores", scores.device)
     shape = tuple(scores.shape)

@@ -71,7 +71,8 @@ class TreeCRF(TreeDistribution):
 
     ``torch.func`` transforms all of these, and ``torch.compile`` and ``torch.export`` trace them in one graph, except
     for lists (``topk``, ``best_first``, ``enumerate_support``) and draws without replacement. Arguments are not
-    validated there, because values cannot be read. ``help("treeparse.trees.operators")`` lists what torch cannot do.
+    validated there, because values cannot be read, nor by default in all that a process does after ``torch.compile``,
+    which turns torch's default off. ``help("treeparse.trees.operators")`` lists what torch cannot do.
 
     Without ``validate_args`` no method causes a device sync, so that a CUDA graph can hold a whole training step:
     lengths on the device are clamped, and known heads are not checked. The exceptions are lists (``topk``,
@@ -114,6 +115,8 @@ class TreeCRF(TreeDistribution):
         validate_args: bool | None = None,
     ) -> None:
         check_shape(scores)
+        for part in others:
+            check_tensor(part, "Scores of parts besides arcs")
         plain = all(map(is_plain, (scores, *others)))
         if scores.is_meta or not plain:  # values cannot be read
             validate_args = False

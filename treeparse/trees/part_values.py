@@ -11,7 +11,7 @@ from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
 from treeparse.lazy import cached_property
-from treeparse.trees.checks import BROADCASTING, check_device, fits
+from treeparse.trees.checks import BROADCASTING, check_device, check_tensor, fits
 from treeparse.trees.look_ups import gather
 
 
@@ -131,6 +131,7 @@ def full_values(values: Tensor, shape: Size) -> tuple[Tensor, int]:
     Raises:
         TreeparseError: for any other shape.
     """
+    check_tensor(values, "Values")
     sizes, axes = tuple(values.shape), len(shape)
     if len(sizes) > axes + 1 or not fits(sizes[:axes], tuple(shape)):
         raise TreeparseError(
