@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,3 +47,11 @@ def test_compressed_bytes_on_standard_input_are_named_with_the_command(monkeypat
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
     with pytest.raises(DataError, match=r"<stdin>: this is compressed by gzip: .* gzip -dc"):
         list(read_conllu("-"))
+
+
+def test_so_are_those_of_a_file_that_standard_input_is_redirected_from(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.conllu.gz", gzip.compress(TURKISH.encode()))
+    program = "from treeparse.data.conllu import read_conllu; list(read_conllu('/dev/stdin'))"
+    with open(path, "rb") as stdin:
+        done = subprocess.run([sys.executable, "-c", program], stdin=stdin, capture_output=True, text=True, timeout=60)
+    assert "DataError: /dev/stdin: this is compressed by gzip: decompress it in the pipe by gzip -dc" in done.stderr

@@ -54,6 +54,7 @@ STRUCTURAL = {
     "empty node skipped": (lines(row(1, 0), row("1.2")), 6, "1.2 is out of place: the next one here is 1.1"),
     "comment inside": (lines(row(1, 0), "# text = x"), 6, "before the first word; is the empty line between two"),
     "carriage return alone": (lines(row(1, 0), "\r\r", row(2, 1)), 6, "a line must have 10 columns, got 1"),
+    "lists": (lines('{"sent_id": "a"}'), 5, "single tabs; is this JSON Lines? To read lists, give --format jsonl, or"),
     "comments only": (lines(), 4, "the sentence has no words; is this text?"),
     "invalid UTF-8": (
         lines(row(1, 0)).replace(b"x", b"caf\xe9"),

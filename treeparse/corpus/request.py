@@ -11,7 +11,7 @@ from pathlib import Path
 
 from treeparse.corpus.readers import READERS, Reader, ReaderOptions
 from treeparse.corpus.writers import FileWriter, WriterOptions, make_writer
-from treeparse.data.files import STANDARD_STREAM, display_name, expand_paths, plain_name
+from treeparse.data.files import STANDARD_STREAM, display_name, expand_paths, has_name, plain_name
 from treeparse.data.nbest import format_of
 from treeparse.data.outputs import check_output
 from treeparse.data.raw_text import Tokenizer, tokenizer_named
@@ -324,8 +324,8 @@ def _targets(paths: Sequence[str | Path], folder: str, suffix: str | None) -> li
 
     ``suffix`` replaces the suffix of the name; None keeps it.
     """
-    for path in map(str, paths):  # a named pipe has a name
-        if path == STANDARD_STREAM or path.startswith("/dev/"):
+    for path in paths:
+        if not has_name(path):
             problem = f"a pipe has no name for a file in the folder {folder}: name an output file"
             raise DataError(problem, source=display_name(path))
     files = [os.path.abspath(path) for path in paths]

@@ -148,6 +148,11 @@ def is_stream(path: str | Path) -> bool:
     return str(path) in (STANDARD_STREAM, STDIN) or (os.path.exists(path) and not is_file)
 
 
+def has_name(path: str | Path) -> bool:
+    """Return whether a path names its input: ``-`` does not, nor does what lies in /dev; a named pipe does."""
+    return str(path) not in (STANDARD_STREAM, STDIN) and not str(path).startswith("/dev/")
+
+
 def check_rereadable(path: str | Path, reason: str) -> None:
     """Raise a ``DataError`` if a path can be read only once; ``reason`` says why once is not enough."""
     if is_stream(path):
@@ -213,7 +218,7 @@ def _check_not_compressed(head: bytes, source: str) -> None:
     if compression is None:
         return
     remedy = f"give it a name that ends in {compression.suffix}, and it is decompressed"
-    if is_stream(source):
+    if is_stream(source) or not has_name(source):
         remedy = f"decompress it in the pipe by {compression.name} -dc"
     raise DataError(f"this is compressed by {compression.name}: {remedy}", source=source)
 

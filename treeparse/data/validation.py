@@ -18,6 +18,7 @@ NO_HEADS = f"no word has a head {NO_HEAD}"
 NO_LABELS = "no word has a label (DEPREL is _)"
 NO_UTF8 = "a line is not valid UTF-8"
 CONVERT = "convert the file, for example by iconv -f ENCODING -t UTF-8"
+IS_JSONL = "; is this JSON Lines? To read lists, give --format jsonl, or a name that ends in .jsonl"
 IS_TEXT = "; is this text? To parse it, give --format text, and to the server input=horizontal"
 
 _NUMBER = r"[1-9][0-9]{0,8}"  # int() refuses endless digits, and no sentence has a billion words
@@ -95,7 +96,8 @@ def byte_order_mark_problem(line: str) -> str | None:
 
 def _column_problem(columns: list[str]) -> str | None:
     if len(columns) != len(COLUMNS):
-        remedy = f"separate them by single tabs{IS_TEXT * (len(columns) == 1)}"
+        is_other = IS_JSONL if columns[0].startswith("{") else IS_TEXT
+        remedy = f"separate them by single tabs{is_other * (len(columns) == 1)}"
         return f"a line must have 10 columns, got {len(columns)}: {remedy}"
     if "" in columns:
         return f"the column {COLUMNS[columns.index('')]} must not be empty; write a missing value as _"
