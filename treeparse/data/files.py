@@ -23,6 +23,7 @@ STANDARD_STREAM = "-"
 STDIN = "<stdin>"  # the name of standard input in messages
 AT_ONCE = 2**16  # bytes that are read ahead of a compressed file
 MAX_LINE = 2**23  # bytes
+BUFFER = 2**20  # bytes: at each call of the system a thread may have to wait for Python's lock
 MAGIC_LENGTH = 10  # bytes of a file that tell its format
 
 Mode = Literal["rb", "wb"]
@@ -176,7 +177,7 @@ def open_input(path: str | Path | InMemory) -> Iterator[BinaryIO]:
     elif str(path) == STANDARD_STREAM:
         yield sys.stdin.buffer
     else:
-        with open(path, "rb") as stream, _decompressed(stream, compression_of_name(path), path) as plain:
+        with open(path, "rb", BUFFER) as stream, _decompressed(stream, compression_of_name(path), path) as plain:
             yield plain
 
 

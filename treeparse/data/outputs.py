@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
-from treeparse.data.files import STANDARD_STREAM, compression_of_name
+from treeparse.data.files import BUFFER, STANDARD_STREAM, compression_of_name
 from treeparse.errors import TreeparseError
 
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # errors of file systems that cannot sync a folder
@@ -105,7 +105,7 @@ def atomic_output(path: str | Path) -> Iterator[Output]:
     target, compression = Path(os.path.realpath(path)), compression_of_name(path)
     temporary = temporary_beside(target)
     try:
-        with open(temporary, "wb") as stream:
+        with open(temporary, "wb", BUFFER) as stream:
             with nullcontext(stream) if compression is None else compression.opened(stream, "wb", str(path)) as packed:
                 yield Output(packed)
             stream.flush()
