@@ -8,7 +8,7 @@ from treeparse.errors import TreeparseError
 
 ROOT_LABEL = "root"
 EMPTY = "_"
-FEW_FORMS = 10  # up to one word in so many may be an underscore
+INTO_CYCLE = "lead into a cycle, never to the root"  # ends the problem of a tree with a cycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,6 @@ def missing_labels(sentences: Iterable[Sentence]) -> str | None:
     return f"{missing:,} of {len(labels):,} words with a head have no label (DEPREL is _)"
 
 
-def missing_forms(missing: int, words: int) -> str | None:
-    """Return a clause about the words whose form is ``_``, as treebanks are shipped without their text; None if few."""
-    if missing * FEW_FORMS <= words:
-        return None
-    return f"{missing:,} of {words:,} words have the form _: was the treebank shipped without its text?"
-
-
 def unreached_words(heads: Sequence[int]) -> list[int]:
     """Return the words (from 1) whose heads lead into a cycle instead of to the root; heads as in CoNLL-U.
 
@@ -108,7 +101,7 @@ def tree_problem(heads: Sequence[int], *, single_root: bool = True, partial: boo
         return f"words {', '.join(map(str, roots))} all hang from the root, but a tree has one root"
     cyclic = unreached_words(heads)
     if cyclic:
-        return f"the heads of words {', '.join(map(str, cyclic))} lead into a cycle, never to the root"
+        return f"the heads of words {', '.join(map(str, cyclic))} {INTO_CYCLE}"
     return None
 
 

@@ -82,7 +82,7 @@ def test_clean_file(clean, capsys):
 def test_every_fault_has_its_line(faulty, capsys):
     code, faults = checked(capsys, "-q", faulty)
     assert code == 1 and faults == [
-        f"{faulty}:2: sentence turn: the heads of words 1, 2 lead into a cycle, never to the root",
+        f"{faulty}:2: sentence turn: the heads of words 1, 2 lead into a cycle, never to the root: a b",
         f"{faulty}:14: sentence roots: words 1, 2 all hang from the root, but a tree has one root",
         f"{faulty}:17: sentence raw: word 1 has no head (HEAD is _)",
         f"{faulty}:18: sentence raw: the head of word 2 must be from 0 to 2, got 9",
@@ -349,3 +349,42 @@ def test_words_without_forms_are_noted(tmp_path, capsys):
     stripped = "9 of 10 words have the form _: was the treebank shipped without its text?"
     assert notes("stripped", range(2, 11)) == [f"note: in stripped {stripped}"]
     assert notes("whole", [1]) == []
+
+
+def test_ids_that_stand_twice_other_texts_and_characters_apart_are_noted(tmp_path, capsys):
+    def sentence(name, text, word, misc="_"):
+        rows = (f"1\tgo\t_\t_\t_\t_\t0\troot\t_\t{misc}", f"2-3\t{word}\t_\t_\t_\t_\t_\t_\t_\t_")
+        parts = (f"{number}\tx\t_\t_\t_\t_\t1\tdep\t_\t_" for number in (2, 3))
+        return "\n".join([f"# sent_id = {name}", f"# text = {text}", *rows, *parts]) + "\n\n"
+
+    path = tmp_path / "odd.conllu"
+    path.write_text(sentence("a", "go aux", "aux") + sentence("b", "goaux", "aux", "SpaceAfter=No"), encoding="utf-8")
+    assert notes_of(capsys, path) == []
+    odd = sentence("a", "go aux", "aux") + sentence("a", "go du", "aux") + sentence("c", "go a\u0308", "a\u0308")
+    path.write_text(odd + sentence("a", "goaux", "aux"), encoding="utf-8")
+    assert notes_of(capsys, path) == [
+        f"note: in odd 2 sentences have the sent_id of an earlier sentence (the first: {path}:8, 'a', as in line 1)",
+        f"note: in odd 2 sentences have a # text that differs from the words (the first: {path}:8, 'du' where the "
+        "words have 'aux')",
+        f"note: in odd 1 sentence has characters that are not composed (NFC) (the first: {path}:15, 'a\u0308')",
+    ]
+
+
+def test_of_a_fault_that_stands_often_ten_are_printed_and_the_others_counted(tmp_path, capsys):
+    path, report = tmp_path / "often.conllu", tmp_path / "report.json"
+    path.write_text("".join(row(1, "a", head, "root") + "\n" for head in range(5, 20)) + row(1, "a", "x") + "\n")
+    code, faults = checked(capsys, "-q", path, "--output", report)
+    assert code == 1 and [int(line.split(":")[1]) for line in faults[:11]] == [*range(1, 20, 2), 31]
+    assert faults[11:] == [
+        f"{path}: 5 more such faults, from line 21 on: the head of word 1 must be from 0 to 1, got 15"
+    ]
+    assert len(json.loads(report.read_text())["files"][0]["faults"]) == 16
+
+
+def test_partial_trees_pass_where_they_are_asked_for(tmp_path, capsys):
+    path = tmp_path / "partial.conllu"
+    path.write_text(row(1, "a", "_", "_") + row(2, "b", 1) + "\n")
+    assert checked(capsys, "-q", path)[0] == 1
+    assert checked(capsys, "-q", "--partial", path) == (0, [])
+    path.write_text(row(1, "a", 2) + row(2, "b", 1) + row(3, "c", "_", "_") + "\n")
+    assert checked(capsys, "-q", "--partial", path)[0] == 1

@@ -1,7 +1,11 @@
-"""Counts of a treebank: sentences, words, trees, labels, tags; and the sentences that files share."""
+"""Counts of a treebank: sentences, words, trees, labels, tags; the sentences that files share; and what is odd in them.
 
+What is odd is no fault, because every command reads it.
+"""
+
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from heapq import nsmallest
 from itertools import combinations
@@ -9,11 +13,12 @@ from statistics import median
 from typing import Any, Self
 
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.validation import ID
+from treeparse.data.validation import FORM, ID, MISC, shown
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, nonprojective_words
 
 EXAMPLES = 3  # sentences that two files share
+FEW_FORMS = 10  # up to one word in so many may be an underscore
 _LENGTH_BITS = 16
 
 
@@ -27,7 +32,6 @@ class TreebankStatistics:
 
     sentences: int = 0
     words: int = 0
-    words_without_form: int = 0
     multiword_tokens: int = 0
     empty_nodes: int = 0
     trees: int = 0
@@ -51,7 +55,6 @@ class TreebankStatistics:
             counts.update(
                 sentences=1,
                 words=len(sentence.words),
-                words_without_form=sentence.words.forms.count(EMPTY),
                 multiword_tokens=sum("-" in identifier for identifier in identifiers),
                 empty_nodes=sum("." in identifier for identifier in identifiers),
             )
@@ -127,3 +130,71 @@ class SentenceIndex:
             (files, len(shared), [(line, other_line) for _, line, other_line in nsmallest(EXAMPLES, shared)])
             for files, shared in sorted(pairs.items())
         ]
+
+
+class Doubts:
+    """The doubts about the sentences of one file: words without form, ids, texts and characters.
+
+    Universal Dependencies ask for forms, for a ``sent_id`` of each sentence, for the ``# text`` that its words and
+    their ``SpaceAfter=No`` make, and for composed characters (NFC), without which a word has two spellings.
+    """
+
+    def __init__(self) -> None:
+        self._words = self._bare = 0
+        self._counts: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+        self._lines: dict[str, int] = {}  # of each sent_id
+
+    def add(self, sentence: ConlluSentence) -> None:
+        """Look at a sentence."""
+        self._words += len(sentence.words)
+        self._bare += sentence.words.forms.count(EMPTY)
+        for kind, example in self._of(sentence):
+            self._counts[kind] += 1
+            self._first.setdefault(kind, f"{sentence.source}:{sentence.line}, {example}")
+
+    def _of(self, sentence: ConlluSentence) -> Iterator[tuple[str, str]]:
+        if sentence.sent_id:
+            line = self._lines.setdefault(sentence.sent_id, sentence.line)
+            if line != sentence.line:
+                yield "the sent_id of an earlier sentence", f"{shown(sentence.sent_id)}, as in line {line}"
+        text = surface(sentence)
+        for written in sentence.comments("text")[:1]:
+            if written.split() != text.split() and EMPTY not in sentence.words.forms:
+                yield "a # text that differs from the words", first_difference(written, text)
+        if not unicodedata.is_normalized("NFC", text):
+            word = next(word for word in text.split() if not unicodedata.is_normalized("NFC", word))
+            yield "characters that are not composed (NFC)", shown(word)
+
+    def clauses(self) -> Iterator[str]:
+        """Yield a clause for each kind, such as "3 sentences have ... (the first: FILE:LINE, ...)"."""
+        if clause := missing_forms(self._bare, self._words):
+            yield clause
+        for kind, count in self._counts.items():
+            yield f"{count:,} sentence{'s have' if count > 1 else ' has'} {kind} (the first: {self._first[kind]})"
+
+
+def missing_forms(missing: int, words: int) -> str | None:
+    """Return a clause about the words whose form is ``_``, as treebanks are shipped without their text; None if few."""
+    if missing * FEW_FORMS <= words:
+        return None
+    return f"{missing:,} of {words:,} words have the form _: was the treebank shipped without its text?"
+
+
+def surface(sentence: ConlluSentence) -> str:
+    """Return the text that the tokens of a sentence and their ``SpaceAfter=No`` make."""
+    text, last = "", 0  # the last word of the last multiword token
+    for row in sentence.rows():
+        first, _, end = row[ID].partition("-")
+        if "." in first or (not end and int(first) <= last):
+            continue
+        last = int(end) if end else last
+        text += row[FORM] + " " * ("SpaceAfter=No" not in row[MISC].split("|"))
+    return text.strip()
+
+
+def first_difference(written: str, text: str) -> str:
+    """Quote a text from its first difference to the text of the words, and that text."""
+    pairs = zip(written, text, strict=False)
+    place = next((index for index, (left, right) in enumerate(pairs) if left != right), min(len(written), len(text)))
+    return f"{shown(written[place:])} where the words have {shown(text[place:])}"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from treeparse.sentence import EMPTY, tree_problem, unreached_words
+from treeparse.sentence import EMPTY, INTO_CYCLE, tree_problem, unreached_words
 
 BYTE_ORDER_MARK = "\ufeff"
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -192,6 +192,8 @@ class TreeCheck:
         if unusable:
             return unusable
         if problem := tree_problem(heads, single_root=self.single_root, partial=self.partial):
+            if problem.endswith(INTO_CYCLE):
+                problem += f": {' '.join(columns[FORM][word - 1] for word in unreached_words(heads)):.100}"
             return [(lines[_faulty_word(heads, self.single_root) - 1], problem)]
         if self.partial:
             return possible_head_faults(columns[MISC], heads, lines)

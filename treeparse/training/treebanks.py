@@ -13,10 +13,11 @@ from treeparse.data.batches.unlabelled import UnlabelledText
 from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, has_tree, with_plain_labels
 from treeparse.data.files import check_rereadable, expand_paths
+from treeparse.data.statistics import missing_forms
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives import Objective
-from treeparse.sentence import EMPTY, Sentence, missing_forms, missing_labels, nonprojective_words, tree_problem
+from treeparse.sentence import EMPTY, Sentence, missing_labels, nonprojective_words, tree_problem
 from treeparse.training.train_config import DataConfig, TrainConfig
 from treeparse.trees import distribution_named
 from treeparse.trees.arc_conflicts import has_nonprojective_arc

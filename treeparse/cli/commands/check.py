@@ -3,6 +3,7 @@
 import argparse
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +22,12 @@ from treeparse.data.conllu import ConlluSentence, scan_conllu
 from treeparse.data.features.root_label import RootLabelUse
 from treeparse.data.files import check_rereadable, expand_paths, open_input, plain_name
 from treeparse.data.outputs import atomic_write
-from treeparse.data.statistics import SentenceIndex, TreebankStatistics
+from treeparse.data.statistics import Doubts, SentenceIndex, TreebankStatistics
 from treeparse.data.validation import CONVERT, NO_HEADS, NO_LABELS, NO_UTF8, TreeCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.pictures.page import Figure, Section, figure, html_page, part, sections_html, table
 from treeparse.pictures.plots import ShareBar, draw_bars
-from treeparse.sentence import EMPTY, Sentence, missing_forms, nonprojective_words
+from treeparse.sentence import EMPTY, Sentence, nonprojective_words
 
 MOST_BARS = 25  # labels or tags
 MOST_DRAWN = 20  # trees of a kind
@@ -42,15 +43,17 @@ EPILOG = """examples:
 
 Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, and then figures, which leave faulty
 sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. They say where the label
-root and the arcs from the root disagree, and where words have no form (FORM is _). Of several files they name the
-sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has and another
-lacks.
+root and the arcs from the root disagree, where words have no form (FORM is _), where a sent_id stands twice, # text
+differs from the words, or characters are not composed (NFC). Of several files they name the sentences (of the same
+words) that two files share, and the labels, UPOS tags and features that one file has and another lacks.
 
 --ud asks the official validator of Universal Dependencies about files without faults: its levels 1 and 2, which hold
 for all languages. It refuses what other commands read, such as line ends of Windows or a sentence without its text.
 
 --html draws figures, the first trees with non-projective arcs, and the trees with the most arcs of a kind (tag of the
 head, label, tag of the dependent) that occurs once in all files: some of these are errors of annotation."""
+MOST_ALIKE = 10  # faults that are printed; more are counted
+VARIABLE = re.compile(r"'[^']*'|[\d,]+|: .*")  # of a problem: quoted texts, numbers and words of a cycle
 MOST_COLUMNS = 4  # of a table; of more files it has only the sum
 MOST_NAMED = 10  # labels, features or pairs of files that notes name
 KINDS = {"labels": "label", "upos": "UPOS tag", "features": "feature"}  # compared items, by the field of their counts
@@ -133,6 +136,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="CoNLL-U, plain or compressed; a glob; - for stdin")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--no-trees", action="store_true", help="check the lines only: HEAD need not hold a tree")
+    parser.add_argument("--partial", action="store_true", help="allow unknown heads, as training by data.partial does")
     parser.add_argument("--ud", action="store_true", help="also run the official validator of UD, up to its level 2")
     parser.add_argument("--output", type=output_file, metavar="JSON", help="write faults and figures; - prints them")
     parser.add_argument(
@@ -180,19 +184,24 @@ class _Report:
     faults: list[DataError]
     left_out: int  # sentences with faults
     roots: RootLabelUse = field(default_factory=RootLabelUse)  # of one file
+    doubts: Doubts = field(default_factory=Doubts)  # about one file
 
 
 def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceIndex | None, validator: Any) -> _Report:
     """Check a file, print each fault unless standard output has a report, and index the sound sentences."""
     faults: list[DataError] = []
     together: dict[str, list[DataError]] = {problem: [] for problem in TOGETHER}  # reported at the end
-    sentences, left_out, roots = 0, 0, RootLabelUse()
-    results = _scanned(path, args)
+    sentences, left_out, roots, doubts = 0, 0, RootLabelUse(), Doubts()
+    results, is_printed = _scanned(path, args), "-" not in (args.output, args.html)
+    kinds: dict[str, list[DataError]] = {}  # faults by their problems without numbers and quoted texts
 
     def report(new_faults: Sequence[DataError]) -> None:
-        faults.extend(new_faults)
-        if new_faults and "-" not in (args.output, args.html):
-            terminal.write(*(terminal.message(str(fault)) for fault in new_faults))
+        for fault in new_faults:
+            faults.append(fault)
+            alike = kinds.setdefault(VARIABLE.sub("", fault.problem), [])
+            alike.append(fault)
+            if len(alike) <= MOST_ALIKE and is_printed:
+                terminal.write(terminal.message(str(fault)))
 
     def sound_sentences() -> Iterator[ConlluSentence]:
         nonlocal sentences, left_out
@@ -200,6 +209,7 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
             if isinstance(result, ConlluSentence):
                 sentences += 1
                 roots.add(result.words, result)
+                doubts.add(result)
                 if index is not None:
                     index.add(number, result)
                 yield result
@@ -217,7 +227,13 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
             report([same[0] if len(same) == 1 else _joined(same, problem, sentences + left_out)])
     if validator is not None and not faults:
         report([*_faults_by(validator, path)])
-    return _Report(str(path), statistics, faults, left_out, roots)
+    for alike in kinds.values():
+        if is_printed and (more := len(alike) - MOST_ALIKE) > 0:
+            last = alike[MOST_ALIKE]
+            terminal.write(
+                terminal.message(f"{path}: {more:,} more such faults, from line {last.line} on: {last.problem}")
+            )
+    return _Report(str(path), statistics, faults, left_out, roots, doubts)
 
 
 def _faults_by(validator: Any, path: Path) -> Iterator[DataError]:
@@ -240,12 +256,11 @@ def _joined(faults: Sequence[DataError], problem: str, sentences: int) -> DataEr
 
 
 def _notes(reports: Sequence[_Report], index: SentenceIndex | None) -> list[str]:
-    """Return notes on missing forms, on the labels of roots, on what several files share, and on what one lacks."""
+    """Return notes on doubts, on the labels of roots, on what several files share, and on what one lacks."""
     names, notes = _short_names([report.path for report in reports]), []
     for name, report in zip(names, reports, strict=True):
-        forms = missing_forms(report.statistics.words_without_form, report.statistics.words)
         use = report.roots.note(reserved=report.roots.is_reserved)
-        notes += [f"note: in {name} {clause}" for clause in (forms, use) if clause]
+        notes += [f"note: in {name} {clause}" for clause in (*report.doubts.clauses(), use) if clause]
     if index is None:
         return notes
     read = {name: file.statistics for name, file in zip(names, reports, strict=True) if file.statistics.sentences}
@@ -311,7 +326,8 @@ def _sound_sentences(paths: Sequence[Path], args: argparse.Namespace) -> Iterato
 
 def _scanned(path: Path, args: argparse.Namespace) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
     """Read the sentences of a file, or their faults by the command's options."""
-    return scan_conllu(path, None if args.no_trees else TreeCheck(single_root=not args.multi_root, labels=True))
+    check = TreeCheck(single_root=not args.multi_root, partial=args.partial, labels=not args.partial)
+    return scan_conllu(path, None if args.no_trees else check)
 
 
 def _tables(reports: Sequence[_Report], total: _Report) -> list[Table]:
