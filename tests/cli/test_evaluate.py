@@ -8,6 +8,7 @@ import os
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +299,17 @@ def write_parses(path: str, gold: str, parser: Parser, decoder: str = "nonprojec
     name: Any = decoder
     parses = parser.parse([sentence.words for sentence in sentences], decoder=name)
     write_conllu(path, [s.with_parse(parse.heads, parse.labels) for s, parse in zip(sentences, parses, strict=True)])
+
+
+def test_the_tags_that_a_model_reads_are_named(gold: str, tmp_path: Path, capsys: Capture):
+    sentences, model = [sentence.words for sentence in read_conllu(gold)], str(tmp_path / "reading")
+    tagged = [replace(words, upos=("X",) * len(words), feats=("_",) * len(words)) for words in sentences]
+    encoder = BiLSTMConfig(min_count=1, word_size=4, char_filters=0, tags=("upos", "feats"), hidden_size=4, layers=1)
+    Parser.build(ParserConfig(encoder=encoder, arc_size=4, label_size=4), tagged).save_pretrained(model)
+    report = tmp_path / "report.json"
+    lines = evaluated(capsys, "--model", model, gold, "--output", str(report)).splitlines()
+    assert lines[1] == f"system  {model}, which reads UPOS and FEATS of gold"
+    assert json.loads(report.read_text(encoding="utf-8"))["systems"][0]["reads"] == "UPOS and FEATS"
 
 
 def test_a_model_is_scored_on_what_it_parses(gold: str, parser: Parser, tmp_path: Path, capsys: Capture):

@@ -7,10 +7,20 @@ from helpers.trained_runs import rows
 
 from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
+from treeparse.model import Parser, ParserConfig
+from treeparse.model.parser_config import TagWeights
+from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
 from treeparse.shipped import shipped_file
 from treeparse.training import load_config, train
-from treeparse.training.treebanks import hold_out, load_training_mix, load_treebanks, say_doubts, say_missing
+from treeparse.training.treebanks import (
+    hold_out,
+    load_training_mix,
+    load_treebanks,
+    say_columns,
+    say_doubts,
+    say_missing,
+)
 
 
 def test_a_share_is_held_out_evenly(tmp_path: Path, tiny_config: Path) -> None:
@@ -85,6 +95,20 @@ def test_a_treebank_without_its_text_is_noted() -> None:
     stripped, whole = Sentence(("_",) * 4), Sentence(("a", "b", "c", "d"))
     say_missing([whole, stripped], [whole] * 9 + [Sentence(("a", "_", "_", "d"))], said.append)
     assert len(said) == 1 and said[0].startswith("data.train: 4 of 8 words have the form _: was the treebank shipped")
+
+
+def test_the_tags_that_a_model_reads_or_could_read_are_said() -> None:
+    tagged = [Sentence(("a", "b"), upos=("X", "Y"), feats=("_", "_"), heads=(0, 1), labels=("root", "dep"))]
+    bare = [Sentence(("a", "b"), upos=("_", "_"), heads=(0, 1), labels=("root", "dep"))]
+    plain = Parser.build(ParserConfig(encoder=BiLSTMConfig(min_count=1)), tagged)
+    reading = Parser.build(ParserConfig(encoder=BiLSTMConfig(min_count=1, tags=("upos", "feats"))), tagged)
+    predicting = Parser.build(ParserConfig(encoder=BiLSTMConfig(min_count=1), tags=TagWeights(upos=0.1)), tagged)
+    said: list[str] = []
+    for parser, sentences in ((plain, tagged), (reading, tagged), (plain, bare), (predicting, tagged)):
+        say_columns(parser, sentences, said.append)
+    remedy, reads = said
+    assert remedy.startswith("data.train has UPOS, but the model reads the words alone: --config tagged reads tags")
+    assert reads.startswith("the model reads UPOS and FEATS beside the words: ")
 
 
 def without_label(text: str, form: str) -> str:

@@ -1,7 +1,7 @@
 """The columns of words that a model may read: tags, single features, values in MISC, and the user's own."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from treeparse.errors import TreeparseError, name_among
@@ -67,3 +67,9 @@ def entry(text: str, key: str) -> str:
     """Return the value of ``key=value`` among the entries of FEATS or MISC; empty if there is none."""
     pairs = (pair.partition("=") for pair in text.split("|"))
     return next((value for name, _, value in pairs if name == key), "")
+
+
+def titles_of(names: Iterable[str]) -> str:
+    """Return the titles of columns as a list in a sentence; an empty string for none."""
+    titles = [column_named(name).title for name in names]
+    return " and ".join(filter(None, [", ".join(titles[:-1]), *titles[-1:]]))

@@ -53,6 +53,7 @@ from treeparse.training.treebanks import (
     listed,
     load_training_mix,
     load_treebanks,
+    say_columns,
     say_doubts,
     say_missing,
 )
@@ -172,6 +173,7 @@ def _prepare(
     parser = _build_parser(config, train, mix, console, is_new=state is None)
     if note := root_label_use(treebanks.train).note(reserved=parser.indexer.reserves_root):
         console.say(f"data.train: {note}")
+    say_columns(parser, train, console.remark)
     words, length = [*map(len, train)], parser.indexer.features.length
     data = resolve_data(config, words, earlier)
     bounds = {"max_words": data.batch_words, "max_squared": data.batch_squared}

@@ -10,12 +10,14 @@ import torch
 
 from treeparse.data.batches.mixing import SmoothedDraw, TrainingMix
 from treeparse.data.batches.unlabelled import UnlabelledText
+from treeparse.data.columns import titles_of
 from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, has_tree, with_plain_labels
 from treeparse.data.files import check_rereadable, expand_paths
 from treeparse.data.statistics import missing_forms
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
+from treeparse.model import Parser
 from treeparse.objectives import Objective
 from treeparse.sentence import EMPTY, Sentence, missing_labels, nonprojective_words, tree_problem
 from treeparse.training.train_config import DataConfig, TrainConfig
@@ -107,6 +109,23 @@ def say_missing(train: Sequence[Sentence], dev: Sequence[Sentence], say: Say) ->
         has_labels = any(label != EMPTY for sentence in dev for label in sentence.labels or ())
         choice = "its LAS is that of its other words" if has_labels else "without any label, its UAS chooses the model"
         say(f"data.dev: {clause}; {choice}")
+
+
+def say_columns(parser: Parser, train: Sequence[Sentence], say: Say) -> None:
+    """Tell ``say`` which tags the model reads, or that it reads none though the treebank has some."""
+    if read := titles_of(parser.indexer.features.tag_columns()):
+        say(
+            f"the model reads {read} beside the words: scores on data.dev are those with the tags that it has, and "
+            "input without tags cannot be parsed"
+        )
+        return
+    columns = {"UPOS": [s.upos for s in train], "FEATS": [s.feats for s in train]}
+    has = [title for title, values in columns.items() if any(set(tags or ()) - {EMPTY} for tags in values)]
+    if has and not parser.tag_names:
+        say(
+            f"data.train has {' and '.join(has)}, but the model reads the words alone: --config tagged reads tags, for "
+            "input that has as good ones; with --model.tags.upos 0.1 the model learns to predict them, too"
+        )
 
 
 def files_remark(data: DataConfig, treebanks: Treebanks) -> str:

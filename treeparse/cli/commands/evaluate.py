@@ -35,6 +35,7 @@ from treeparse.cli.score_tables import (
 )
 from treeparse.cli.systems import System, figure_of, read_systems, section_of, tokenised, tree_of
 from treeparse.corpus.request import check_outputs
+from treeparse.data.columns import titles_of
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.outputs import atomic_write
 from treeparse.data.parses import with_parses
@@ -193,12 +194,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     evaluation = _evaluate(files, left_out, args)
     systems, tables = evaluation.systems, _tables(evaluation, args)
-    heading = [f"gold    {args.gold}", f"system  {systems[0].name}"]
+    named = [f"{system.name}{f', which reads {system.reads} of gold' * bool(system.reads)}" for system in systems]
+    heading = [f"gold    {args.gold}", f"system  {named[0]}"]
     if len(systems) > 1:
-        heading = [
-            f"gold  {args.gold}",
-            *(f"{side}     {system.name}" for side, system in zip("AB", systems, strict=True)),
-        ]
+        heading = [f"gold  {args.gold}", *(f"{side}     {name}" for side, name in zip("AB", named, strict=True))]
     if evaluation.left_out and not args.quiet:
         terminal.warn(f"treeparse: {evaluation.left_out} faulty sentences left out")
     clause = missing_labels(sentence.words for sentence in evaluation.gold)
@@ -273,7 +272,9 @@ def _scored_models(directories: Sequence[str], gold: list[Sentence], args: argpa
         parses = model.parse(gold, decoder=args.decoder, probabilities=args.calibration, progress=progress)
     trees, calibration = with_parses(gold, parses), calibration_of(gold, parses) if args.calibration else {}
     report, tags = attachment_scores(gold, trees), tag_scores(gold, trees)
-    return ScoredSystem(" + ".join(directories), trees, report, tags, calibration=calibration, models=directories)
+    columns = dict.fromkeys(name for network in model.networks for name in network.indexer.features.tag_columns())
+    name, reads = " + ".join(directories), titles_of(columns)
+    return ScoredSystem(name, trees, report, tags, calibration=calibration, models=directories, reads=reads)
 
 
 def _scored_file(path: str, file: System, gold: list[Sentence]) -> ScoredSystem:
@@ -300,6 +301,8 @@ def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any
     systems = []
     for system in evaluation.systems:
         values: dict[str, Any] = {"system": system.name, "scores": system.report.as_dict()}
+        if system.reads:
+            values["reads"] = system.reads
         if system.tags:
             values["tags"] = system.tags
         if system.oracle is not None:
