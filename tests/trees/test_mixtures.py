@@ -9,7 +9,7 @@ from helpers.tree_cases import NUMBA, Case, every_labeled_case, generator
 from torch import Tensor
 from torch.distributions import Distribution, kl_divergence
 
-from treeparse import LabeledCRF, Mixture, TreeparseError
+from treeparse import LabeledCRF, Mixture, NonProjectiveCRF, NoTreeError, TreeparseError
 
 WEIGHTS = torch.tensor([0.3, 0.7]).log()
 
@@ -56,6 +56,27 @@ def test_a_condition_divides_by_its_probability(case: Case) -> None:
     meets = heads[:, 2] != 1
     expected = torch.where(meets, probs, 0.0) / probs[meets].sum()
     torch.testing.assert_close(p.within(mask).log_prob(heads, labels).exp(), expected)
+
+
+def test_a_component_without_the_known_tree_has_no_weight() -> None:
+    """As where one of several models has not the label that a word has."""
+    scores, labels = torch.randn(2, 4, 4, generator=generator(1)), torch.randn(2, 4, 4, 2, generator=generator(2))
+    forbidden = labels.clone()
+    forbidden[0, ..., 1] = -torch.inf
+    with_both, without = LabeledCRF(NonProjectiveCRF(scores), labels), LabeledCRF(NonProjectiveCRF(scores), forbidden)
+    names = torch.tensor([[-1, 1, -1, -1], [-1, 1, -1, -1]])
+    heads = torch.full_like(names, -1)
+    expected = with_both.given(heads, names)
+    for parts in ([with_both, without], [without, with_both]):
+        found = Mixture(parts).given(heads, names)
+        weights = found.log_weights.exp()
+        torch.testing.assert_close(weights[:, 0], torch.tensor([float(p is with_both) for p in parts]).double())
+        torch.testing.assert_close(found.marginals[0], expected.marginals[0])
+        sample = found.sample((5,), generator=generator(3))
+        assert found.log_prob(sample).isfinite().all() and (sample.labels[..., 1] == 1).all()
+        assert found.minimum_risk().labels[0, 1] == 1 and found.log_prob(found.minimum_risk()).isfinite().all()
+    with pytest.raises(NoTreeError, match="in batch item 0"):
+        Mixture([without, without]).given(heads, names)
 
 
 @every_labeled_case

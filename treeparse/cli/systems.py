@@ -97,13 +97,8 @@ def _of_other_words(results: Sequence[Results]) -> list[System] | None:
 
 def tokenised(sentence: ConlluSentence) -> Tokenised:
     """Return the words of a sentence, and its tokens."""
-    tokens, end = list[tuple[str, int]](), 0  # the last word of the tokens
-    for row in sentence.rows():
-        first, _, last = row[ID].partition("-")
-        if first.isdecimal() and int(first) > end:
-            end = int(last or first)
-            tokens.append((row[FORM], end - int(first) + 1 if last else 0))
-    return sentence.words, tokens
+    tokens = sentence.tokens()
+    return sentence.words, [(row[FORM], last - first + 1 if "-" in row[ID] else 0) for row, first, last in tokens]
 
 
 def _read(pattern: str, args: argparse.Namespace, *, may_be_nbest: bool) -> Results:
@@ -169,8 +164,8 @@ def figure_of(tree: Tree, reference: Tree | None, caption: str, wrap: float | No
 def tree_of(sentence: ConlluSentence, words: Sentence | None = None) -> Tree:
     """Return the tree of a sentence, or the tree of ``words``, its words with another one, to draw."""
     words = words or sentence.words
-    ranges = [(row[ID].partition("-"), row[FORM]) for row in sentence.rows() if "-" in row[ID]]
-    tokens = tuple(MultiwordToken(int(first), int(last), form) for (first, _, last), form in ranges)
+    multiword = (token for token in sentence.tokens() if "-" in token[0][ID])
+    tokens = tuple(MultiwordToken(first, last, row[FORM]) for row, first, last in multiword)
     return Tree(words.forms, words.heads or (), words.labels or (), words.upos, tokens)
 
 

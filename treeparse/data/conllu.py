@@ -124,6 +124,15 @@ class ConlluSentence:
         _, lines = self.mark_and_lines()
         return [line.removesuffix("\r").split("\t") for line in lines if is_row(line)]
 
+    def tokens(self) -> Iterator[tuple[list[str], int, int]]:
+        """Yield the columns of every multiword token and of every word outside of one, and the first and last word."""
+        end = 0
+        for row in self.rows():
+            first, _, last = row[ID].partition("-")
+            if first.isdecimal() and int(first) > end:
+                end = int(last or first)
+                yield row, int(first), end
+
     def comments(self, key: str) -> list[str]:
         """Return the values of the comments ``# key = value`` with a key."""
         _, lines = self.mark_and_lines()

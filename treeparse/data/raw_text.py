@@ -332,10 +332,9 @@ def multiword_tokens(sentences: Iterable[ConlluSentence]) -> dict[str, str]:
     for sentence in sentences:
         forms = [form.lower() for form in sentence.words.forms]
         words.update(forms)
-        for row in sentence.rows():
-            first, is_range, last = row[ID].partition("-")
-            if is_range:
-                splits[row[FORM].lower()][" ".join(forms[int(first) - 1 : int(last)])] += 1
+        for row, first, last in sentence.tokens():
+            if "-" in row[ID]:
+                splits[row[FORM].lower()][" ".join(forms[first - 1 : last])] += 1
     totals = {form: counts.total() for form, counts in splits.items() if words[form] <= RARELY_WHOLE * counts.total()}
     frequent = sorted(totals, key=lambda form: (-totals[form], form))[:MOST_MULTIWORD]
     return {form: splits[form].most_common(1)[0][0] for form in frequent}

@@ -163,8 +163,8 @@ class Doubts:
             if written.split() != text.split() and EMPTY not in sentence.words.forms:
                 yield "a # text that differs from the words", first_difference(written, text)
         if not unicodedata.is_normalized("NFC", text):
-            word = next(word for word in text.split() if not unicodedata.is_normalized("NFC", word))
-            yield "characters that are not composed (NFC)", shown(word)
+            words = (word for word in text.split() if not unicodedata.is_normalized("NFC", word))
+            yield "characters that are not composed (NFC)", shown(next(words, text))
 
     def clauses(self) -> Iterator[str]:
         """Yield a clause for each kind, such as "3 sentences have ... (the first: FILE:LINE, ...)"."""
@@ -183,14 +183,8 @@ def missing_forms(missing: int, words: int) -> str | None:
 
 def surface(sentence: ConlluSentence) -> str:
     """Return the text that the tokens of a sentence and their ``SpaceAfter=No`` make."""
-    text, last = "", 0  # the last word of the last multiword token
-    for row in sentence.rows():
-        first, _, end = row[ID].partition("-")
-        if "." in first or (not end and int(first) <= last):
-            continue
-        last = int(end) if end else last
-        text += row[FORM] + " " * ("SpaceAfter=No" not in row[MISC].split("|"))
-    return text.strip()
+    rows = (row for row, *_ in sentence.tokens())
+    return "".join(row[FORM] + " " * ("SpaceAfter=No" not in row[MISC].split("|")) for row in rows).strip()
 
 
 def first_difference(written: str, text: str) -> str:

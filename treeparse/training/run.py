@@ -173,7 +173,6 @@ def _prepare(
     parser = _build_parser(config, train, mix, console, is_new=state is None)
     if note := root_label_use(treebanks.train).note(reserved=parser.indexer.reserves_root):
         console.say(f"data.train: {note}")
-    say_columns(parser, train, console.remark)
     words, length = [*map(len, train)], parser.indexer.features.length
     data = resolve_data(config, words, earlier)
     bounds = {"max_words": data.batch_words, "max_squared": data.batch_squared}
@@ -181,6 +180,7 @@ def _prepare(
     steps = steps_of(len(sampler), batches_per_step(config.trainer, processes.count))
     resolved = resolve_settings(config, data, steps, earlier)
     console.remark(files_remark(data, treebanks))
+    say_columns(parser, train, console.remark)
     for remark in resolution_remarks(config, resolved) if state is None and objective is not None else ():
         console.remark(remark)
 

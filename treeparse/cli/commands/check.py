@@ -229,10 +229,8 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
         report([*_faults_by(validator, path)])
     for alike in kinds.values():
         if is_printed and (more := len(alike) - MOST_ALIKE) > 0:
-            last = alike[MOST_ALIKE]
-            terminal.write(
-                terminal.message(f"{path}: {more:,} more such faults, from line {last.line} on: {last.problem}")
-            )
+            line, problem = alike[MOST_ALIKE].line, alike[MOST_ALIKE].problem
+            terminal.write(terminal.message(f"{path}: {more:,} more such faults, from line {line} on: {problem}"))
     return _Report(str(path), statistics, faults, left_out, roots, doubts)
 
 

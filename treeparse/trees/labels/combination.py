@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
-from treeparse.errors import TreeparseError, name_among
+from treeparse.errors import NoTreeError, TreeparseError, name_among
 from treeparse.lazy import cached_property
 from treeparse.names import COMBINATIONS, Combination, Decoder
 from treeparse.trees.checks import BROADCASTING, fits
@@ -120,10 +120,20 @@ class Mixture(TreeDistribution):
         return self._with_trees_of([p.within(mask) for p in self.components])
 
     def _with_trees_of(self, components: Sequence[LabeledCRF]) -> "Mixture":
-        """Return the mixture of components with other supports, where common trees keep their scores."""
-        pairs = zip(components, self.components, strict=True)
+        """Return the mixture of components with other supports, where common trees keep their scores.
+
+        A component without a tree has no weight then.
+
+        Raises:
+            NoTreeError: no component has a tree of an item.
+        """
+        found = [*map(_allowing_no_tree, components)]
+        pairs = zip(found, self.components, strict=True)
         shifts = [new.log_partition - torch.nan_to_num(old.log_partition, neginf=0.0) for new, old in pairs]
-        return Mixture(components, self.log_weights + torch.stack(shifts))
+        weights = self.log_weights + torch.stack(shifts)
+        if found[0] is not components[0] and bool((weights == -torch.inf).all(0).any()):
+            _ = components[0].log_partition  # raises
+        return Mixture(found, weights)
 
     def for_decoder(self, decoder: Decoder) -> "Mixture":
         """Return the mixture over the trees among which a decoder searches.
@@ -269,6 +279,16 @@ class Mixture(TreeDistribution):
     def risk(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Return the expected share ``(*batch,)`` of words with a wrong head or label, 1 - ``expected_las``."""
         return self._round(self._mean((p.risk(value, labels) for p in self.components), 0))
+
+
+def _allowing_no_tree(p: LabeledCRF) -> LabeledCRF:
+    """Return a distribution or, if an item of it has no tree, the same one without validated arguments."""
+    try:
+        _ = p.log_partition
+    except NoTreeError:
+        base = p.base.with_scores(p.base.parts, validate_args=False)
+        return LabeledCRF(base, p.label_scores, validate_args=False)
+    return p
 
 
 def _lacking(what: str) -> TreeparseError:
