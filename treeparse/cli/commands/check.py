@@ -41,11 +41,12 @@ EPILOG = """examples:
   treeparse check --ud train.conllu
   treeparse check -q --output faults.json 'treebanks/**/*.conllu'
 
-Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, and then figures, which leave faulty
-sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes are no faults. They say where the label
-root and the arcs from the root disagree, where words have no form (FORM is _), where a sent_id stands twice, # text
-differs from the words, or characters are not composed (NFC). Of several files they name the sentences (of the same
-words) that two files share, and the labels, UPOS tags and features that one file has and another lacks.
+Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, of a kind the first ten and then their
+number, and after them figures, which leave faulty sentences out. The exit code is 0 for clean files, 1 if there are
+faults. Notes are no faults. They say where the label root and the arcs from the root disagree, where words have no form
+(FORM is _), where a sent_id stands twice, # text differs from the words, or characters are not composed (NFC). Of
+several files they name the sentences (of the same words) that two files share, and the labels, UPOS tags and features
+that one file has and another lacks.
 
 --ud asks the official validator of Universal Dependencies about files without faults: its levels 1 and 2, which hold
 for all languages. It refuses what other commands read, such as line ends of Windows or a sentence without its text.
@@ -187,21 +188,41 @@ class _Report:
     doubts: Doubts = field(default_factory=Doubts)  # about one file
 
 
+class _Faults:
+    """The faults of a file, and the lines that say them: the first of each kind, and then how many more there are."""
+
+    def __init__(self, path: Path, *, is_printed: bool) -> None:
+        self.all: list[DataError] = []
+        self._path, self._is_printed = path, is_printed
+        self._alike: dict[str, list[DataError]] = {}  # by problems without numbers and quoted texts
+
+    def add(self, faults: Sequence[DataError]) -> None:
+        """Add faults, and print those of which there are few."""
+        self.all += faults
+        for fault in faults:
+            alike = self._alike.setdefault(VARIABLE.sub("", fault.problem), [])
+            alike.append(fault)
+            if len(alike) <= MOST_ALIKE:
+                self._print(str(fault))
+
+    def count_others(self) -> None:
+        """Print the number of the faults that `add` has not printed."""
+        for alike in self._alike.values():
+            if more := alike[MOST_ALIKE:]:
+                line, problem = more[0].line, more[0].problem
+                self._print(f"{self._path}: {len(more):,} more such faults, from line {line} on: {problem}")
+
+    def _print(self, text: str) -> None:
+        if self._is_printed:
+            terminal.write(terminal.message(text))
+
+
 def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceIndex | None, validator: Any) -> _Report:
-    """Check a file, print each fault unless standard output has a report, and index the sound sentences."""
-    faults: list[DataError] = []
+    """Check a file, print its faults unless standard output has a report, and index the sound sentences."""
+    faults = _Faults(path, is_printed="-" not in (args.output, args.html))
     together: dict[str, list[DataError]] = {problem: [] for problem in TOGETHER}  # reported at the end
     sentences, left_out, roots, doubts = 0, 0, RootLabelUse(), Doubts()
-    results, is_printed = _scanned(path, args), "-" not in (args.output, args.html)
-    kinds: dict[str, list[DataError]] = {}  # faults by their problems without numbers and quoted texts
-
-    def report(new_faults: Sequence[DataError]) -> None:
-        for fault in new_faults:
-            faults.append(fault)
-            alike = kinds.setdefault(VARIABLE.sub("", fault.problem), [])
-            alike.append(fault)
-            if len(alike) <= MOST_ALIKE and is_printed:
-                terminal.write(terminal.message(str(fault)))
+    results = _scanned(path, args)
 
     def sound_sentences() -> Iterator[ConlluSentence]:
         nonlocal sentences, left_out
@@ -219,19 +240,16 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
             if problem in together:
                 together[problem].append(result[0])
             else:
-                report(result)
+                faults.add(result)
 
     statistics = TreebankStatistics.of(sound_sentences())
     for problem, same in together.items():
         if same:
-            report([same[0] if len(same) == 1 else _joined(same, problem, sentences + left_out)])
-    if validator is not None and not faults:
-        report([*_faults_by(validator, path)])
-    for alike in kinds.values():
-        if is_printed and (more := len(alike) - MOST_ALIKE) > 0:
-            line, problem = alike[MOST_ALIKE].line, alike[MOST_ALIKE].problem
-            terminal.write(terminal.message(f"{path}: {more:,} more such faults, from line {line} on: {problem}"))
-    return _Report(str(path), statistics, faults, left_out, roots, doubts)
+            faults.add([same[0] if len(same) == 1 else _joined(same, problem, sentences + left_out)])
+    if validator is not None and not faults.all:
+        faults.add([*_faults_by(validator, path)])
+    faults.count_others()
+    return _Report(str(path), statistics, faults.all, left_out, roots, doubts)
 
 
 def _faults_by(validator: Any, path: Path) -> Iterator[DataError]:
