@@ -19,8 +19,8 @@ def test_train_and_resume(tiny_config: Path, tmp_path: Path, capsys: Capture) ->
     assert str(output / "model") in shown.out
     assert shown.err.splitlines() == [
         f"treeparse: training on {tmp_path / 'train.conllu'}; measured on {tmp_path / 'dev.conllu'}",
-        "treeparse: data.train has UPOS, but the model reads the words alone: --config tagged reads tags, for input "
-        "that has as good ones; with --model.tags.upos 0.1 the model learns to predict them, too",
+        "treeparse: data.train has UPOS, but the model reads the words alone: --config tagged reads UPOS and "
+        "FEATS, which its input must have; --model.tags.upos 0.1 learns to predict UPOS",
         "treeparse: chosen for this treebank and machine: optimization.dev_every 1",
         "treeparse: warning: the learning rate rises over 5 of 5 steps (optimization.warmup_steps; auto is 3% of them)",
         "treeparse: warning: 5 steps are few to learn from: raise optimization.steps, or lower data.batch_words",

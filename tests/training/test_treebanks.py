@@ -107,8 +107,8 @@ def test_the_tags_that_a_model_reads_or_could_read_are_said() -> None:
     for parser, sentences in ((plain, tagged), (reading, tagged), (plain, bare), (predicting, tagged)):
         say_columns(parser, sentences, said.append)
     remedy, reads = said
-    assert remedy.startswith("data.train has UPOS, but the model reads the words alone: --config tagged reads tags")
-    assert reads.startswith("the model reads UPOS and FEATS beside the words: ")
+    assert remedy.startswith("data.train has UPOS, but the model reads the words alone: --config tagged reads UPOS and")
+    assert reads.startswith("the model reads UPOS and FEATS besides the words: ")
 
 
 def without_label(text: str, form: str) -> str:

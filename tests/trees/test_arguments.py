@@ -224,7 +224,7 @@ def test_weights_of_a_mixture_have_its_shape() -> None:
 def negated_in_place(part: Tensor) -> Tensor:
     """Equal numbers in a contiguous tensor that torch negates whenever they are read.
 
-    That of ``conj().imag`` has gaps, and is copied anyway.
+    ``conj().imag`` would be strided, and copies of strided tensors are not negative.
     """
     return torch._neg_view(-part)  # pyright: ignore[reportPrivateImportUsage]
 

@@ -49,7 +49,7 @@ class ScoredSystem:
     oracle: list[OracleScores] | None = None  # of n-best lists
     calibration: dict[str, Calibration] = field(default_factory=dict)  # of models, by part, if asked for
     models: Sequence[str] = ()  # the folders of the models
-    reads: str = ""  # the tags that the models read beside the words
+    reads: str = ""  # the tags that the models read besides the words
 
 
 def report_tables(system: ScoredSystem, *, by_label: bool = False) -> list[Table]:

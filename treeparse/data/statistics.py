@@ -18,7 +18,7 @@ from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, nonprojective_words
 
 EXAMPLES = 3  # sentences that two files share
-FEW_FORMS = 10  # up to one word in so many may be an underscore
+FEW_FORMS = 10  # at most one word in ten is taken for an underscore
 _LENGTH_BITS = 16
 
 

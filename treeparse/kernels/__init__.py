@@ -3,8 +3,9 @@
 ``sums`` has log partitions, marginals and their derivatives; ``best`` the best tree; ``lists`` the K best trees;
 ``samples`` random trees. The files beside these packages are their common ground: how kernels are compiled
 (``compile``) and run over a batch (``threads``), weights, logs, rows and vectors, random streams, ties, and the spans
-of projective trees. ``networks`` has loops of neural networks. A package may import the common ground; ``lists``
-imports ``best`` too, and ``samples`` imports ``sums``.
+of projective trees. ``networks`` has loops of neural networks; ``linear_features``, ``linear_scores`` and
+``linear_updates`` have those of linear models. A package may import the common ground; ``lists`` imports ``best`` too,
+and ``samples`` imports ``sums``.
 
 To add kernels for another family of trees, as those of siblings and grandparents were added:
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 import torch
 import yaml
 
-from treeparse.data.columns import column_named
+from treeparse.data.columns import titles_of
 from treeparse.data.outputs import atomic_write, check_folder
 from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentReport
@@ -262,9 +262,8 @@ def _description(parser: Parser) -> str:
     config, features = parser.config, parser.indexer.features
     roots = "exactly one word" if config.single_root else "one word or more"
     weights = sum(tensor.numel() for tensor in parser.base_weights().values())
-    tags = [column_named(column).title for column in features.tag_columns()]
-    read = f" and their {' and '.join(tags)}" if tags else ""
-    predicted = " and ".join(column_named(column).title for column in parser.tag_names)
+    tags, predicted = titles_of(features.tag_columns()), titles_of(parser.tag_names)
+    read = f" and their {tags}" if tags else ""
     prediction = f" It predicts {predicted}, too (`treeparse predict --tags`)." if predicted else ""
     return (
         f"A graph-based dependency parser by treeparse: {config.scorer.description(config)} of arcs and "

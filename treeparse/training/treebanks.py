@@ -100,8 +100,8 @@ def dev_sentences(config: TrainConfig, treebanks: Treebanks, train: Sequence[Sen
 def say_missing(train: Sequence[Sentence], dev: Sequence[Sentence], say: Say) -> None:
     """Tell ``say`` how many words lack a form or a label, and what that means."""
     for name, sentences in (("train", train), ("dev", dev)):
-        forms = [form for sentence in sentences for form in sentence.forms]
-        if clause := missing_forms(forms.count(EMPTY), len(forms)):
+        missing = sum(sentence.forms.count(EMPTY) for sentence in sentences)
+        if clause := missing_forms(missing, sum(map(len, sentences))):
             say(f"data.{name}: {clause} Nothing is learnt from such forms")
     if clause := missing_labels(train):
         say(f"data.train: {clause}; training takes these labels as open")
@@ -115,16 +115,16 @@ def say_columns(parser: Parser, train: Sequence[Sentence], say: Say) -> None:
     """Tell ``say`` which tags the model reads, or that it reads none though the treebank has some."""
     if read := titles_of(parser.indexer.features.tag_columns()):
         say(
-            f"the model reads {read} beside the words: scores on data.dev are those with the tags that it has, and "
-            "input without tags cannot be parsed"
+            f"the model reads {read} besides the words: scores on data.dev rest on its tags, and input without them "
+            "cannot be parsed"
         )
         return
     columns = {"UPOS": [s.upos for s in train], "FEATS": [s.feats for s in train]}
     has = [title for title, values in columns.items() if any(set(tags or ()) - {EMPTY} for tags in values)]
     if has and not parser.tag_names:
         say(
-            f"data.train has {' and '.join(has)}, but the model reads the words alone: --config tagged reads tags, for "
-            "input that has as good ones; with --model.tags.upos 0.1 the model learns to predict them, too"
+            f"data.train has {' and '.join(has)}, but the model reads the words alone: --config tagged reads UPOS and "
+            "FEATS, which its input must have; --model.tags.upos 0.1 learns to predict UPOS"
         )
 
 

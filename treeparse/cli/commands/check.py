@@ -44,7 +44,7 @@ EPILOG = """examples:
 Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, of a kind the first ten and then their
 number, and after them figures, which leave faulty sentences out. The exit code is 0 for clean files, 1 if there are
 faults. Notes are no faults. They say where the label root and the arcs from the root disagree, where words have no form
-(FORM is _), where a sent_id stands twice, # text differs from the words, or characters are not composed (NFC). Of
+(FORM is _), where a sent_id is repeated, # text differs from the words, or characters are not composed (NFC). Of
 several files they name the sentences (of the same words) that two files share, and the labels, UPOS tags and features
 that one file has and another lacks.
 
@@ -189,7 +189,7 @@ class _Report:
 
 
 class _Faults:
-    """The faults of a file, and the lines that say them: the first of each kind, and then how many more there are."""
+    """The faults of a file, which prints the first ones of each kind and then the number of the others."""
 
     def __init__(self, path: Path, *, is_printed: bool) -> None:
         self.all: list[DataError] = []
@@ -197,7 +197,7 @@ class _Faults:
         self._alike: dict[str, list[DataError]] = {}  # by problems without numbers and quoted texts
 
     def add(self, faults: Sequence[DataError]) -> None:
-        """Add faults, and print those of which there are few."""
+        """Add faults, and print the first ``MOST_ALIKE`` of each kind."""
         self.all += faults
         for fault in faults:
             alike = self._alike.setdefault(VARIABLE.sub("", fault.problem), [])

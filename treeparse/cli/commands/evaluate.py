@@ -194,7 +194,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     evaluation = _evaluate(files, left_out, args)
     systems, tables = evaluation.systems, _tables(evaluation, args)
-    named = [f"{system.name}{f', which reads {system.reads} of gold' * bool(system.reads)}" for system in systems]
+    named = [
+        f"{system.name}, which reads {system.reads} of gold" if system.reads else system.name for system in systems
+    ]
     heading = [f"gold    {args.gold}", f"system  {named[0]}"]
     if len(systems) > 1:
         heading = [f"gold  {args.gold}", *(f"{side}     {name}" for side, name in zip("AB", named, strict=True))]

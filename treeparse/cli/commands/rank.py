@@ -33,8 +33,8 @@ Sentences are sorted by falling value, and sentences of equal values as in the i
                      arcs (Settles and Craven 2008), which is how far learning the tree would move the scores. It equals
                      the expected number of words in which two random trees differ
 All values are exact. They grow with the length of the sentence; --per-word divides by the number of words. A TSV has a
-row a sentence: the value, file, line, id and words. CoNLL-U has the input sentence, with the value in a comment, in the
-place of one of the same name. All sentences of an output are in memory at once.
+row a sentence: the value, file, line, id and words. CoNLL-U has the input sentence, with the value in a comment, which
+replaces one of the same name. All sentences of an output are in memory at once.
 
 {corpora.CONDITIONS}
 

@@ -1,6 +1,6 @@
 """Unbiased samples of non-projective trees with replacement: loop-erased random walks, or expansion.
 
-A walk is that of Wilson 1996, *Generating random spanning trees more quickly than the cover time*.
+The walks are those of Wilson (1996), *Generating random spanning trees more quickly than the cover time*.
 
 From every word in turn, a walk goes up to random heads, each in proportion to its arc's weight, until it meets the tree
 so far; the loops that it made are erased. That takes ``sum_j degree_j inverse(L)_jj`` steps on average, L the
