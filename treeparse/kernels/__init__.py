@@ -12,13 +12,13 @@ To add kernels for another family of trees, as those of siblings and grandparent
 1. Put each algorithm into one file of the package that its result belongs to: ``best/eisner.py``. Add a package only
    for a new kind of result. Projective trees have lists, samples, ties and sums in logs by ``spans`` alone.
 2. Write a public function of arrays, ``(scores, lengths, *, single_root, threads=1)``, whose docstring begins with the
-   shapes. It makes the results, and passes a kernel to ``threads.run_batch``. The kernel, compiled by ``compile.jit``,
-   loops over the items ``start`` to ``stop``; its helpers are compiled by another function of ``compile``.
-3. Give working memory strides that depend on the item's length alone (``weights.matrices``), so that an item has the
-   same bits in a batch and alone. Break ties by ``ties``; draw numbers by ``random``.
+   shapes. It makes the results, and passes a kernel to ``threads.run_batch``. The kernel, compiled by
+   ``compile.exact_kernel``, loops over the items ``start`` to ``stop``; ``compile.kernel`` compiles helpers whose sums
+   may be reordered.
+3. Give working memory strides that depend on the item's length alone (``tree_weights.matrices``), so that an item has
+   the same bits in a batch and alone. Break ties by ``ties``; draw numbers by ``random``.
 4. Test it in ``tests/kernels/<package>/test_<file>.py`` against the enumeration of ``helpers.oracles``, with forbidden
-   arcs, ties and scales from 1e-3 to 1e4. Mark short tests ``nojit``: they also run as plain Python. Results that sums
-   of many terms enter belong into ``tests/kernels/test_plain_numba.py`` too.
+   arcs, ties and scales from 1e-3 to 1e4. Mark short tests ``nojit``: they also run as plain Python.
 5. A ``Family`` in ``treeparse/trees/families`` calls it; that family's line in the contract suite tests the rest.
 """
 
