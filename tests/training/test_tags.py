@@ -64,7 +64,7 @@ def test_tags_are_learned_and_logged(tagged: Path, capsys: pytest.CaptureFixture
     shown = capsys.readouterr().out
     assert f"UPOS {scores['upos']:6.2%}" in shown and "AllTags" in shown
     card = (model / "README.md").read_text(encoding="utf-8")
-    assert "It predicts UPOS and XPOS and FEATS, too" in card
+    assert "It predicts UPOS, XPOS and FEATS, too" in card
     assert f"Tags of the dev set: UPOS {100 * scores['upos']:.2f}, XPOS" in card
 
 
