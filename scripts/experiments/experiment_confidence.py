@@ -35,13 +35,13 @@ from treeparse.data import load_treebank
 from treeparse.data.parses import with_parses
 from treeparse.metrics import conformal_threshold, parse_calibration
 from treeparse.model import Parser
-from treeparse.model.temperature import fit_label_temperature, fit_temperature
 from treeparse.sentence import Sentence, tree_problem
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_confidence.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"
 TRAINED, CALIBRATED, SUSPECTS, HEAD_SETS = SETTINGS = ("as trained", "calibrated", "suspects", "head sets")
 ALPHAS = (0.05, 0.1)
+TEMPERATURES = ("temperature", "label_temperature")
 RUN = ("treebank", "config", "setting")  # tell the results of a file apart
 KINDS = {"arcs": "arcs", "labels": "labels given right arcs", "labeled_arcs": "arcs and labels"}
 
@@ -73,10 +73,8 @@ class Experiment:
             return suspects(parser, self._sentences("dev"), self.changed, self.seed)
         if setting == HEAD_SETS:
             return head_sets(parser, self._sentences("dev"), self._sentences("test"))
-        if setting == CALIBRATED:
-            dev = self._sentences("dev")
-            fit_temperature(parser, dev)
-            fit_label_temperature(parser, dev)
+        if setting == TRAINED:
+            parser.config = replace(parser.config, **dict.fromkeys(TEMPERATURES, 1.0))
         return calibration_errors(parser, self._sentences("test"))
 
     def _parser(self) -> Parser:
@@ -97,9 +95,8 @@ def calibration_errors(parser: Parser, gold: Sequence[Sentence]) -> Record:
     found = parse_calibration(gold, with_parses(gold, parses), *probs)
     names = ("confidence", "accuracy", "ece", "ece_mass", "brier")
     figures = {kind: {name: round(getattr(each, name), 6) for name in names} for kind, each in found.items()}
-    labels = parser.config.label_temperature
-    own = {} if labels is None else {"label_temperature": round(labels, 4)}
-    return {"temperature": round(parser.config.temperature, 4), **own, **figures}
+    temperatures = {name: round(getattr(parser.config, name), 4) for name in TEMPERATURES}
+    return {**temperatures, **figures}
 
 
 def suspects(parser: Parser, gold: Sequence[Sentence], count: int, seed: int) -> Record:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from helpers.sentences import learnable_sentences
 
 from treeparse.metrics import parse_calibration
 from treeparse.model import Parser
-from treeparse.model.temperature import fit_label_temperature, fit_temperature
+from treeparse.model.temperature import fit_temperatures
 from treeparse.sentence import Sentence
 
 DEV = learnable_sentences(12, seed=7)
@@ -28,23 +29,23 @@ def test_the_temperature_is_fitted_and_kept(model: str, dev: str, tmp_path: Path
     shutil.copytree(model, folder)
     (folder / "README.md").write_text("a card", encoding="utf-8")
     parser = Parser.from_pretrained(model)
-    fit, labels = fit_temperature(parser, DEV), fit_label_temperature(parser, DEV)
-    alone = fit_label_temperature(Parser.from_pretrained(model), DEV)
-    assert labels is not None and alone is not None and labels.before == pytest.approx(alone.before)
+    parser.config = replace(parser.config, temperature=1.5, label_temperature=0.5)
+    parser.save_config(folder)
+    fits = fit_temperatures(parser, DEV)
     assert run("calibrate", folder, dev) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == f"12 sentences, {sum(map(len, DEV))} words"
-    assert shown[3].split() == ["before", "1.0000", f"{fit.before:.4f}"]
-    assert shown[4].split() == ["after", f"{fit.temperature:.4f}", f"{fit.after:.4f}"]
-    assert shown[5].split() == ["labels,", "before", "1.0000", f"{labels.before:.4f}"]
-    assert shown[6].split() == ["labels,", "after", f"{labels.temperature:.4f}", f"{labels.after:.4f}"]
+    assert shown[0] == "12 sentences"
+    for line, name, fit, temperature in ((shown[3], "arcs", fits.arcs, 1.5), (shown[4], "labels", fits.labels, 0.5)):
+        assert fit is not None
+        numbers = (temperature, fit.temperature, fit.before, fit.after)
+        assert line.split() == [name, str(fit.words), *(f"{number:.4f}" for number in numbers)]
     assert Parser.from_pretrained(folder).config == parser.config
     assert (folder / "README.md").read_text(encoding="utf-8") == "a card"
 
     assert run("calibrate", model, dev, "-o", tmp_path / "other", "-q") == 0
     assert capsys.readouterr().out == ""
     assert Parser.from_pretrained(tmp_path / "other").config == parser.config
-    assert Parser.from_pretrained(model).config.temperature == 1
+    assert Parser.from_pretrained(model).config != parser.config
 
 
 def test_what_is_on_the_hub_is_not_changed(dev: str, capsys: Capture) -> None:
@@ -100,12 +101,12 @@ def test_calibration_of_two_systems_is_the_models(model: str, dev: str, capsys: 
     assert "--calibration is of a model's probabilities" in error_of(capsys, "evaluate", dev, dev, "--calibration")
 
 
-def test_probabilities_follow_the_temperature_and_trees_do_not(model: str, dev: str, tmp_path: Path) -> None:
+def test_probabilities_follow_the_temperatures_and_trees_by_arcs_do_not(model: str, dev: str, tmp_path: Path) -> None:
     source, texts = written(tmp_path / "in.conllu", MULTIWORD), []
     assert run("calibrate", model, dev, "-o", tmp_path / "other", "-q") == 0
     for folder in (model, tmp_path / "other"):
         for options in ([], ["--probabilities"]):
             target = tmp_path / "out.conllu"
-            assert run("predict", folder, source, "-q", "-o", target, *options) == 0
+            assert run("predict", folder, source, "-q", "-o", target, "--decoder", "arcs_first", *options) == 0
             texts.append(target.read_text(encoding="utf-8"))
     assert texts[0] == texts[2] and texts[1] != texts[3]

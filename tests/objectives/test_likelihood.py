@@ -313,3 +313,90 @@ def test_crossing_arcs_are_open_where_no_tree_has_them() -> None:
         label = sum(label_scores[item, head, word, labels[item, word]] for head, word in words)
         expected = totals.logsumexp(0) - totals[torch.tensor(agree)].logsumexp(0) - label
         torch.testing.assert_close(found[item], expected)
+
+
+SMOOTHED = 0.3
+
+
+def smoothed_case(scale: float) -> tuple[LabeledCRF, Tensor, Tensor]:
+    """A distribution of sentences of four words, one word and two, one head open, and their heads and labels."""
+    scores = make_scores(scale)
+    generator = torch.Generator().manual_seed(12)
+    of_labels = scale * torch.randn(3, 5, 5, 3, dtype=torch.float64, generator=generator)
+    heads = HEADS.clone()
+    labels = torch.tensor([[-1, 2, 0, 1, 2], [-1, 1, 0, -1, -1], [-1, 2, -1, -1, -1]])
+    return LabeledCRF(NonProjectiveCRF(scores, torch.tensor(LENGTHS)), of_labels), heads, labels
+
+
+def smoothed_labels(p: LabeledCRF, heads: Tensor, labels: Tensor, item: int) -> float:
+    """The cross-entropy of the labels of gold arcs, word by word."""
+    assert isinstance(p.label_scores, Tensor)
+    loss = 0.0
+    for word in range(1, LENGTHS[item] + 1):
+        log_probs = p.label_scores[item, heads[item, word], word].log_softmax(-1)
+        loss -= float((1 - SMOOTHED) * log_probs[labels[item, word]] + SMOOTHED * log_probs.mean())
+    return loss
+
+
+@pytest.mark.parametrize("scale", [0.1, 1, 20])
+def test_smoothed_likelihood_is_the_cross_entropy_to_gold_and_uniform_trees(scale: float) -> None:
+    p, heads, labels = smoothed_case(scale)
+    found = TreeLikelihood(SMOOTHED)(p, batch_of(heads, labels)).tolist()
+    for item, length in enumerate(LENGTHS):
+        own = p.arcs.scores[item, : length + 1, : length + 1].numpy()
+        totals = tree_scores(own, all_trees(length, single_root=True))
+        log_z = np.logaddexp.reduce(totals)
+        gold = tree_scores(own, heads[item, None, 1 : length + 1].numpy())[0]
+        loss = (1 - SMOOTHED) * (log_z - gold) + SMOOTHED * (log_z - totals.mean())
+        assert found[item] == pytest.approx(loss + smoothed_labels(p, heads, labels, item))
+
+
+@pytest.mark.parametrize("scale", [0.1, 1, 20])
+def test_smoothed_head_selection_word_by_word(scale: float) -> None:
+    p, heads, labels = smoothed_case(scale)
+    found = HeadSelection(SMOOTHED)(p, batch_of(heads, labels)).tolist()
+    for item, length in enumerate(LENGTHS):
+        loss = smoothed_labels(p, heads, labels, item)
+        for word in range(1, length + 1):
+            others = [head for head in range(length + 1) if head != word]
+            log_probs = dict(zip(others, p.arcs.scores[item, others, word].log_softmax(0).tolist(), strict=True))
+            gold = log_probs[int(heads[item, word])]
+            loss -= (1 - SMOOTHED) * gold + SMOOTHED * math.fsum(log_probs.values()) / len(others)
+        assert found[item] == pytest.approx(loss)
+
+
+@pytest.mark.parametrize("objective", [TreeLikelihood, HeadSelection])
+def test_smoothing_spares_what_is_unknown_or_forbidden(objective: Any) -> None:
+    """The mean of a word's heads, and labels, is that of the possible ones; open words have none; gradients exist."""
+    p, heads, labels = smoothed_case(1.0)
+    heads[0, 1], labels[0, 4] = -1, -1
+    scores = p.base.scores.masked_fill(~arcs(), 0.0)
+    scores[0, 1, 3] = -torch.inf
+    assert isinstance(p.label_scores, Tensor)
+    of_labels = p.label_scores.clone()
+    of_labels[0, 2, 3, 2] = -torch.inf
+    leaves = [scores.requires_grad_(), of_labels.requires_grad_()]
+    p = LabeledCRF(NonProjectiveCRF(scores, torch.tensor(LENGTHS)), of_labels)
+    extra = (objective(SMOOTHED)(p, batch_of(heads, labels)) - objective()(p, batch_of(heads, labels)))[0] / SMOOTHED
+    expected = torch.tensor(0.0, dtype=torch.float64)
+    for word, possible in ((2, [0, 1, 3, 4]), (3, [0, 2, 4]), (4, [0, 1, 2, 3])):
+        column = p.arcs.scores[0, :, word]
+        expected = expected + column[heads[0, word]] - column[possible].mean()
+    for word, possible in ((2, [0, 1, 2]), (3, [0, 1])):
+        row = of_labels[0, heads[0, word], word]
+        expected = expected + row[labels[0, word]] - row[possible].mean()
+    assert extra.item() == pytest.approx(expected.item())
+    for found, wanted in zip(
+        torch.autograd.grad(extra, leaves, retain_graph=True), torch.autograd.grad(expected, leaves), strict=True
+    ):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_smoothing_that_cannot_be() -> None:
+    for smoothing in (-0.1, 1.0, math.nan):
+        with pytest.raises(TreeparseError, match="smoothing must be at least 0 and less than 1, got"):
+            TreeLikelihood(smoothing)
+    scores = make_scores().nan_to_num()
+    p = LabeledCRF(ProjectiveCRF(scores, torch.tensor(LENGTHS)), torch.zeros(3, 5, 5, 1))
+    with pytest.raises(TreeparseError, match=r"projective trees do not allow: .*smoothing 0"):
+        TreeLikelihood(0.1)(p, batch_of(HEADS, HEADS.clamp(max=0)))

@@ -33,8 +33,7 @@ class Parse:
         xpos: see ``upos``.
         feats: see ``upos``.
         arc_probs: probability of each word's arc, whatever the label; None unless probabilities were requested.
-        label_probs: probability of each word's arc and label together; None unless probabilities were requested. A
-            model's ``label_temperature`` changes these and no others.
+        label_probs: probability of each word's arc and label together; None unless probabilities were requested.
         entropy: entropy of all labelled trees of the model, in nats; None if it was not requested or is not known
             exactly.
         head_sets: the set of probable heads of each word; None unless the sets were requested.

@@ -36,8 +36,7 @@ class Ensemble(AnyParser):
 
     A label or tree that one model does not know is impossible under the first two; under "marginals" it has probability
     0 in that model alone. The default decoder is the first model's. Predicted tags are those of the highest mean log
-    probability, of the tags that all models know. Written probabilities of labels use P(label | arc) to the power
-    temperature / label_temperature: of each model with "marginals", otherwise of the models' geometric mean.
+    probability, of the tags that all models know.
 
     Args:
         parsers: one or more, on one device.

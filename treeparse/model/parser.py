@@ -39,7 +39,7 @@ from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
 from treeparse.trees import DISTRIBUTIONS, LabeledCRF, TreeCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
-from treeparse.trees.labels.sources import with_root_rule
+from treeparse.trees.labels.sources import renormalised, with_root_rule
 from treeparse.trees.parts import arcs_agreeing_with, arcs_of, named
 
 NOT_ONE_GRAPH = (
@@ -194,9 +194,8 @@ class Parser(nn.Module, AnyParser):
 
         The config's ``trees`` and ``single_root`` choose the trees. Label scores are log P(label | arc), so that
         ``base`` is the distribution of the unlabelled trees. They are computed when they are needed and take little
-        memory. Arcs from the root, and no others, have the label of ``root_label``, if any. All scores are divided by
-        the config's ``temperature``; one other than 1 needs the label scores of all arcs. Scores on a GPU are not
-        validated, because that would sync the device.
+        memory. Arcs from the root, and no others, have the label of ``root_label``, if any. The config's
+        temperatures divide scores. Scores on a GPU are not validated, because that would sync the device.
 
         Args:
             batch: B sentences of up to n words.
@@ -214,12 +213,15 @@ class Parser(nn.Module, AnyParser):
             arcs = arcs.masked_fill(~likely, -torch.inf)
         others = (part.of_arcs(likely) if isinstance(part, PartScores) else part for part in scores.others)
         base = self.trees((arcs, *others), batch.lengths, validate_args=validate)
-        labels = scores.labels
+        labels, config = scores.labels, self.config
         if isinstance(labels, Tensor):  # normalised to log P(label | arc)
             from_root = torch.arange(labels.shape[1], device=labels.device).unsqueeze(-1) == 0
-            labels = with_root_rule(labels.double(), from_root, self.root_label).log_softmax(-1)
-        p = LabeledCRF(base, labels)
-        return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
+            labels = with_root_rule(labels.double() / config.label_temperature, from_root, self.root_label).log_softmax(
+                -1
+            )
+        elif config.label_temperature != 1:
+            labels = renormalised(labels, 1 / config.label_temperature)
+        return LabeledCRF(base if config.temperature == 1 else base.tempered(config.temperature), labels)
 
     def trees(self, scores: Sequence[Tensor], lengths: Tensor, *, validate_args: bool | None = None) -> TreeCRF:
         """The distribution of each sentence's trees without labels, by the scores of arcs and of other parts, if any.

@@ -228,12 +228,11 @@ class ParserConfig:
             labels, whose arcs then get their best labels, which is faster; nonprojective, the best of all
             trees; projective, the best tree without crossing arcs; minimum_risk, the tree of the highest expected LAS.
         tags: the tags that are predicted with the tree, and their weights in the loss.
-        temperature: divides all arc scores and log probabilities of labels: the distribution is proportional to the
-            trained one to the power ``1 / temperature``. It keeps the order of the trees, so that it changes parses
-            with the decoder minimum_risk alone; it changes log probabilities, marginals, entropies, scores and samples.
-            ``treeparse calibrate`` fits it to trees that the parser was not trained on.
-        label_temperature: divides log P(label | arc) instead of ``temperature`` in the written probabilities of labels,
-            and changes nothing else; None for ``temperature``. ``treeparse calibrate`` fits it too.
+        temperature: divides the scores of arcs and other parts, so that the probabilities of trees are the trained ones
+            to the power ``1 / temperature``, normalised. Training fits it to the dev set at its end, and ``treeparse
+            calibrate`` to other trees that the parser was not trained on.
+        label_temperature: divides the scores of labels; likewise of P(label | arc). Other decoders than arcs_first
+            weigh arcs against labels, so that the two temperatures may change a parse.
         scorer: the scorer's settings; their class names the scorer.
     """
 
@@ -246,7 +245,7 @@ class ParserConfig:
     decoder: Decoder = "best"
     tags: TagWeights = field(default_factory=TagWeights)
     temperature: float = 1.0
-    label_temperature: float | None = None
+    label_temperature: float = 1.0
     scorer: ScorerConfig = field(default_factory=BiaffineConfig)
     part_size: int = 64
     prune_below: float = 0.0
@@ -255,8 +254,7 @@ class ParserConfig:
         check_counts(self, "arc_size", "label_size", "part_size", section="")
         check_rates(self, "dropout", section="")
         _check_temperature("temperature", self.temperature)
-        if self.label_temperature is not None:
-            _check_temperature("label_temperature", self.label_temperature)
+        _check_temperature("label_temperature", self.label_temperature)
         self._check_pruning()
         object.__setattr__(self, "decoder", decoder_named(self.decoder))
         if isinstance(self.scorer, LinearConfig) and self.tags.columns():
@@ -310,11 +308,6 @@ class ParserConfig:
         """Return the settings that decide the shapes or the meaning of weights, by their keys."""
         encoder = self.encoder.shaping() if self.reader is self.encoder else {}
         return {**self.scorer.shaping(self), **{f"encoder.{name}": value for name, value in encoder.items()}}
-
-    @property
-    def label_power(self) -> float:
-        """The power to which P(label | arc) of the distribution is raised for written probabilities of labels."""
-        return 1.0 if self.label_temperature is None else self.temperature / self.label_temperature
 
 
 def _check_temperature(name: str, value: float) -> None:

@@ -1,14 +1,13 @@
 """Temperature scaling: fit a parser's probabilities to trees that it was not trained on (Guo et al. 2017, §4.2).
 
-One temperature scales arcs and labels together. It keeps the order of the trees, so that no parse changes; separate
-temperatures of arcs and labels could change parses. Labels are usually less overconfident than arcs. The written
-probabilities of labels therefore have a temperature of their own, which changes nothing else.
+Arcs and labels have a temperature each. The log probability of a labelled tree is that of its arcs plus that of each
+label given its arc, and each temperature has a part in one of the two alone. So both fits are exact, and together they
+maximise the likelihood of the labelled trees.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,112 +16,68 @@ from treeparse.batch import moved
 from treeparse.data.batches.mixing import BucketBatchSampler
 from treeparse.data.features.padding import padded_heads
 from treeparse.errors import TreeparseError
-from treeparse.model.inference.lists import check_own_trees, own_trees
+from treeparse.model.inference.lists import check_own_trees
 from treeparse.model.inference.parsing import evaluating
+from treeparse.model.inference.tree_request import known_labels
 from treeparse.model.parser import Parser
 from treeparse.model.parser_config import TEMPERATURES
-from treeparse.sentence import Sentence, missing_labels
-from treeparse.trees import LabeledCRF
+from treeparse.sentence import Sentence
+from treeparse.trees import TreeCRF
 from treeparse.trees.labels import label_sums
 from treeparse.trees.parts import arcs_of
 
-WIDEST = math.log(16)  # the search goes up to this far from the log of the parser's temperature
-PRECISION = 2e-3  # of the log of the temperature
-GRID = 12  # temperatures tried on either side; golden sections then search between the neighbours of the best
+PRECISION = 2e-3  # of the log of a temperature
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class TemperatureFit:
-    """A fitted temperature, and the loss before and after: minus the log probability of trees per word, in nats.
-
-    Sentences whose tree is impossible under the parser are left out: those with unknown labels, or several roots.
-    """
+    """A fitted temperature, and the loss before and after: minus the mean log probability a word, in nats."""
 
     temperature: float
     before: float  # loss at the previous temperature
     after: float  # loss at the fitted temperature
-    sentences: int
     words: int
-    left_out: int  # sentences
-
-
-def fit_temperature(parser: Parser, sentences: Sequence[Sentence], *, batch_words: int = 5000) -> TemperatureFit:
-    """Set a parser's temperature to the one that maximises the likelihood of the sentences' labelled trees.
-
-    The log likelihood is concave in ``1 / temperature``, so that golden sections find its maximum; they search within a
-    factor of 16 of the parser's temperature. The scores of all sentences stay in memory during the search. Written
-    probabilities of labels keep their temperature.
-
-    Raises:
-        TreeparseError: as `Parser.score_trees` does, if a label is missing, and if every tree is impossible under the
-            parser.
-    """
-    batches = _gold_batches(parser, sentences, batch_words)
-    scored = sum(int(batch.possible.sum()) for batch in batches)
-    words = sum(int(batch.p.lengths[batch.possible].sum()) for batch in batches)
-    if not words:
-        raise TreeparseError(
-            "The model must allow the tree of a sentence, but allows none: are its labels those of the trees?"
-        )
-
-    def loss(log_factor: float) -> float:
-        return sum(batch.loss(math.exp(log_factor)) for batch in batches) / words
-
-    best = golden_section(loss, -WIDEST, WIDEST, PRECISION)
-    temperature = parser.config.temperature * math.exp(best)
-    temperature = min(max(temperature, TEMPERATURES[0]), TEMPERATURES[1])
-    labels = parser.config.label_temperature or parser.config.temperature
-    parser.config = replace(parser.config, temperature=temperature, label_temperature=labels)
-    return TemperatureFit(temperature, loss(0.0), loss(best), scored, words, len(sentences) - scored)
 
 
 @dataclass(frozen=True, slots=True)
-class LabelTemperatureFit:
-    """A fitted temperature of P(label | arc), and the loss before and after.
+class TemperatureFits:
+    """The fits of both temperatures; None where no word has a choice, or for arcs of trees without probabilities."""
 
-    A loss is minus the mean log probability, in nats, of whether the parser's label is right.
-    """
-
-    temperature: float
-    before: float  # loss at the previous temperature
-    after: float  # loss at the fitted temperature
-    words: int  # words that the losses are means over
+    arcs: TemperatureFit | None
+    labels: TemperatureFit | None
+    sentences: int  # whose trees the parser allows
+    left_out: int  # sentences whose trees it does not allow, as those of several roots
 
 
-def fit_label_temperature(
-    parser: Parser, sentences: Sequence[Sentence], *, batch_words: int = 5000
-) -> LabelTemperatureFit | None:
-    """Set the ``label_temperature`` that fits the probabilities of labels in the parser's own parses best.
+def fit_temperatures(parser: Parser, sentences: Sequence[Sentence], *, batch_words: int = 5000) -> TemperatureFits:
+    """Set a parser's two temperatures to those that maximise the likelihood of the sentences' labelled trees.
 
-    The written probability of a label is that of a right label given a right arc. The fit therefore uses the words
-    whose arc is right and whose arc can have several labels. The search covers a factor of 16 around the parser's
-    temperature.
-
-    Returns:
-        The fit; None, with the parser unchanged, if there are no such words.
+    Each log likelihood is concave in ``1 / temperature``, so that golden sections find its maximum. Words whose label
+    is unknown, to the treebank or to the parser, count for arcs alone. The scores of all sentences stay in memory
+    during the search.
 
     Raises:
-        TreeparseError: as `Parser.score_trees` does, and if a label is missing.
+        TreeparseError: if a sentence has no tree, and if the parser allows none of the trees.
     """
-    now = parser.config.label_temperature or parser.config.temperature
-    scores, labels, is_right = _choices(parser, sentences, batch_words)
-    if not len(labels):
-        return None
-    chosen = labels.unsqueeze(-1)
+    check_own_trees(sentences)
+    gold = _Gold(parser, sentences, batch_words)
+    if not gold.sentences:
+        raise TreeparseError("The model allows none of the trees, as if all had several roots: which treebank is this?")
+    config = parser.config
+    arcs = None if not gold.trees else _fit(config.temperature, gold.loss_of_arcs, gold.words)
+    labels = None if not len(gold.labels) else _fit(config.label_temperature, gold.loss_of_labels, len(gold.labels))
+    fitted = {"temperature": arcs, "label_temperature": labels}
+    parser.config = replace(config, **{name: fit.temperature for name, fit in fitted.items() if fit is not None})
+    return TemperatureFits(arcs, labels, gold.sentences, len(sentences) - gold.sentences)
 
-    def loss(log_factor: float) -> float:
-        """Minus the mean log probability of the label where it is right, and of all other labels where it is wrong."""
-        log_probs = label_sums.log_probs(scores / (now * math.exp(log_factor)))
-        others = log_probs.scatter(-1, chosen, -torch.inf).logsumexp(-1)
-        return -float(torch.where(is_right, log_probs.gather(-1, chosen).squeeze(-1), others).mean())
 
-    steps = [WIDEST * step / GRID for step in range(-GRID, GRID + 1)]  # the loss may have several minima
-    nearest = min(steps, key=loss)
-    best = golden_section(loss, nearest - WIDEST / GRID, nearest + WIDEST / GRID, PRECISION)
-    temperature = min(max(now * math.exp(best), TEMPERATURES[0]), TEMPERATURES[1])
-    parser.config = replace(parser.config, label_temperature=temperature)
-    return LabelTemperatureFit(temperature, loss(0.0), loss(best), len(labels))
+def _fit(now: float, loss: Callable[[float], float], words: int) -> TemperatureFit:
+    """Minimise a loss of a factor of the present temperature."""
+    low, high = (math.log(bound / now) for bound in TEMPERATURES)
+    best = golden_section(lambda log_factor: loss(math.exp(log_factor)), low, high, PRECISION)
+    temperature = float(f"{now * math.exp(best):.4g}")
+    return TemperatureFit(temperature, loss(1.0) / words, loss(temperature / now) / words, words)
 
 
 def golden_section(function: Callable[[float], float], low: float, high: float, precision: float) -> float:
@@ -141,50 +96,48 @@ def golden_section(function: Callable[[float], float], low: float, high: float, 
     return (low + high) / 2
 
 
-class _GoldBatch(NamedTuple):
-    """A batch of distributions and the trees of their sentences."""
+class _Gold:
+    """The trees of sentences that a parser allows, and what it says of them.
 
-    p: LabeledCRF
-    heads: Tensor  # (B, n+1)
-    labels: Tensor  # (B, n+1)
-    possible: Tensor  # (B,) bool
-
-    def loss(self, factor: float) -> float:
-        """Minus the summed log probability of the possible trees, with the temperature times ``factor``."""
-        with torch.inference_mode():
-            log_probs = self.p.tempered(factor).log_prob(self.heads, self.labels)
-        return -float(log_probs[self.possible].sum())
-
-
-@torch.inference_mode()
-def _gold_batches(parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> list[_GoldBatch]:
-    check_own_trees(sentences)
-    if clause := missing_labels(sentences):
-        raise TreeparseError(f"Temperatures are fitted to trees with labels, but {clause}: leave such sentences out.")
-    batches: list[_GoldBatch] = []
-    with evaluating(parser.networks):
-        for indices in BucketBatchSampler([*map(parser.length, sentences)], max_words=batch_words):
-            chosen = [sentences[index] for index in indices]
-            keep = arcs_of(moved(padded_heads(chosen), parser.device))
-            p = parser.distribution(parser.collate(chosen, indices), keep=keep)
-            gold = own_trees(p, chosen, parser.label_names)
-            possible = gold.log_probs[0] > -torch.inf
-            batches.append(_GoldBatch(p, gold.heads[0], gold.labels[0], possible))
-    return batches
-
-
-@torch.inference_mode()
-def _choices(parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> list[Tensor]:
-    """Describe the labels of the parser's own parses, for A words whose arc is right and can have another label.
-
-    Returns:
-        The scores ``(A, L)`` of all labels at the temperature 1, up to a constant for each word; the parser's labels
-        ``(A,)``; and whether these are right, ``(A,)`` bool.
+    Attributes:
+        sentences: number of the sentences that it allows.
+        words: number of their words.
+        trees: distributions of batches, and the heads ``(B, n+1)`` of their trees; none for trees without sums.
+        scores: ``(A, L)`` the scores of all labels, up to a constant, of the A words that can have several labels.
+        labels: ``(A,)`` the labels of these words.
     """
-    parts = []
-    for gold in _gold_batches(parser, sentences, batch_words):
-        heads, labels = gold.p.decode(parser.config.decoder)
-        scores = gold.p.labels.of_trees(heads) * parser.config.temperature
-        used = (heads >= 0) & (heads == gold.heads) & ((scores > -torch.inf).sum(-1) > 1)
-        parts.append((scores[used], labels[used], (labels == gold.labels)[used]))
-    return [torch.cat(columns) for columns in zip(*parts, strict=True)]
+
+    @torch.inference_mode()
+    def __init__(self, parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> None:
+        self.sentences, self.words = 0, 0
+        self.trees: list[tuple[TreeCRF, Tensor]] = []
+        parts: list[tuple[Tensor, Tensor]] = []
+        with evaluating(parser.networks):
+            for indices in BucketBatchSampler([*map(parser.length, sentences)], max_words=batch_words):
+                chosen = [sentences[index] for index in indices]
+                columns = padded_heads(chosen), known_labels(chosen, parser.label_names)
+                heads, labels = (moved(column, parser.device) for column in columns)
+                p = parser.distribution(parser.collate(chosen, indices), keep=arcs_of(heads))
+                allowed = (p.base.score(heads) > -torch.inf).nonzero().squeeze(-1)
+                p, heads, labels = p.of_items(allowed), heads[allowed], labels[allowed]
+                self.sentences += len(allowed)
+                self.words += int((heads >= 0).sum())
+                if p.has_sums and len(allowed):
+                    self.trees.append((p.base, heads))
+                scores = p.labels.of_trees(heads)
+                is_known = (heads >= 0) & (labels >= 0) & (labels < scores.shape[-1])
+                own = scores.gather(-1, torch.where(is_known, labels, 0).unsqueeze(-1)).squeeze(-1)
+                used = is_known & (own > -torch.inf) & ((scores > -torch.inf).sum(-1) > 1)
+                parts.append((scores[used], labels[used]))
+        self.scores, self.labels = (torch.cat(columns) for columns in zip(*parts, strict=True))
+
+    @torch.inference_mode()
+    def loss_of_arcs(self, factor: float) -> float:
+        """Return minus the summed log probability of the trees, with the temperature of arcs times ``factor``."""
+        return -sum(float(p.tempered(factor).log_prob(heads).sum()) for p, heads in self.trees)
+
+    @torch.inference_mode()
+    def loss_of_labels(self, factor: float) -> float:
+        """Return minus the summed log probability of the labels, with their temperature times ``factor``."""
+        log_probs = label_sums.log_probs(self.scores / factor)
+        return -float(log_probs.gather(-1, self.labels.unsqueeze(-1)).sum())

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from treeparse.batch import Batch, moved
 from treeparse.errors import NoTreeError, TreeparseError
-from treeparse.objectives.objective import Data, Objective, Term
+from treeparse.objectives.objective import Data, Objective, Term, check_smoothing
 from treeparse.trees import LabeledCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.parts import named
@@ -20,12 +20,33 @@ class TreeLikelihood(Objective):
     A partial tree has the summed probability of all trees that agree with it. If a word has several possible heads, all
     trees with one of them count (Riezler et al. 2002; Täckström et al. 2013 for dependency trees). If the distribution
     has projective trees alone, words with a non-projective arc count as words of unknown head.
+
+    Args:
+        smoothing: the share of each known head's probability, and of each known label's, that all possible heads or
+            labels of the word get in equal parts. For trees of one root, the loss is then the cross-entropy to the gold
+            tree mixed with the uniform distribution over all trees, whose marginals are equal. ``trees: nonprojective``
+            alone have these.
     """
 
     data: ClassVar[Data] = "labelled"
 
+    def __init__(self, smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.smoothing: float = check_smoothing(smoothing)
+
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` nats; infinite for complete heads that are no tree. Raises if partial heads fit no tree."""
+        if not self.smoothing:
+            return self._loss(distribution, batch)
+        family = distribution.base.family
+        if family.part_kinds or not family.crossing:
+            raise TreeparseError(
+                f"Smoothing spreads the probability of a head over all words, which {family.name} trees do not allow: "
+                "train with smoothing 0, or with trees: nonprojective."
+            )
+        return self._loss(distribution, batch) + self.smoothing * smoothing_loss(distribution, batch)
+
+    def _loss(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         heads, labels, partial = known_trees(distribution, batch)
         if batch.allowed is not None:
             known = distribution.given(heads, labels).within(batch.allowed)
@@ -53,9 +74,17 @@ class HeadSelection(Objective):
 
     The negative log probability of its label given the gold arc is added. Probabilities of several possible heads add
     up.
+
+    Args:
+        smoothing: the share of each known head's probability, and of each known label's, that all possible heads or
+            labels of the word get in equal parts (Szegedy et al. 2016, §7).
     """
 
     data: ClassVar[Data] = "labelled"
+
+    def __init__(self, smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.smoothing: float = check_smoothing(smoothing)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` nats, summed over the words of known head; infinite if a known head is forbidden.
@@ -69,7 +98,8 @@ class HeadSelection(Objective):
                 f"{named(distribution.base.family.part_kinds)}: train with TreeLikelihood, MaxMargin or MeanField."
             )
         heads, labels = known_tree(batch)
-        return head_selection(distribution.arcs.scores, batch, heads) - distribution.label_log_prob(heads, labels)
+        loss = head_selection(distribution.arcs.scores, batch, heads) - distribution.label_log_prob(heads, labels)
+        return loss + self.smoothing * smoothing_loss(distribution, batch) if self.smoothing else loss
 
 
 class Entropy(Objective):
@@ -101,14 +131,10 @@ def head_selection(scores: Tensor, batch: Batch, heads: Tensor) -> Tensor:
 
     For a word of unknown head, the heads that the batch allows count together.
     """
-    nodes = scores.shape[-1]
-    position = torch.arange(nodes, device=scores.device)
-    padding = position > batch.lengths.unsqueeze(-1)
-    no_head = padding.unsqueeze(-1) | torch.eye(nodes, dtype=torch.bool, device=padding.device)
-    scores = scores.masked_fill(no_head, -torch.inf)
+    scores = _of_possible_heads(scores, batch)
     headless = (scores == -torch.inf).all(-2)
     # Columns that are no word may hold NaN, and a word without any allowed head would make one.
-    ignored = padding | (position == 0) | headless
+    ignored = ~batch.word_mask() | headless
     log_probs = scores.masked_fill(ignored.unsqueeze(-2), 0.0).log_softmax(-2)
     gold, known = log_probs.gather(-2, heads.clamp_min(0).unsqueeze(-2)).squeeze(-2), heads >= 0
     if batch.allowed is not None:
@@ -116,6 +142,34 @@ def head_selection(scores: Tensor, batch: Batch, heads: Tensor) -> Tensor:
         possible = torch.where(batch.allowed, log_probs, -torch.inf).logsumexp(-2)
         gold, known = torch.where(narrowed, possible, gold), known | narrowed
     return -gold.masked_fill(headless, -torch.inf).masked_fill(~known, 0.0).sum(-1)
+
+
+def smoothing_loss(distribution: LabeledCRF, batch: Batch) -> Tensor:
+    """Return how much a batch's known heads and labels score above the mean of all possible ones, summed ``(B,)``.
+
+    This is the derivative of a likelihood's loss in the share of probability that is smoothed: normalising constants
+    cancel out, and so do sums over trees.
+    """
+    heads, labels = known_tree(batch)
+    of_heads = _above_mean(_of_possible_heads(distribution.arcs.scores, batch).transpose(-1, -2), heads)
+    return (of_heads + _above_mean(distribution.labels.of_trees(heads), torch.where(heads >= 0, labels, -1))).sum(-1)
+
+
+def _above_mean(scores: Tensor, chosen: Tensor) -> Tensor:
+    """Return the scores of chosen columns of ``(B, n+1, C)`` less the means of all finite ones; 0 for none."""
+    possible, index = scores > -torch.inf, chosen.clamp_min(0).unsqueeze(-1)
+    values = torch.where(possible, scores, 0.0)
+    differences = values.gather(-1, index).squeeze(-1) - values.sum(-1) / possible.sum(-1).clamp_min(1)
+    return torch.where((chosen >= 0) & possible.gather(-1, index).squeeze(-1), differences, 0.0)
+
+
+def _of_possible_heads(scores: Tensor, batch: Batch) -> Tensor:
+    """Return the scores ``(B, n+1, n+1)`` of arcs, -inf from padding and from a word to itself."""
+    nodes = scores.shape[-1]
+    position = torch.arange(nodes, device=scores.device)
+    padding = position > batch.lengths.unsqueeze(-1)
+    no_head = padding.unsqueeze(-1) | torch.eye(nodes, dtype=torch.bool, device=padding.device)
+    return scores.masked_fill(no_head, -torch.inf)
 
 
 def known_trees(distribution: LabeledCRF, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:

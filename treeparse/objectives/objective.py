@@ -169,6 +169,13 @@ def check_temperature(temperature: float) -> float:
     return temperature
 
 
+def check_smoothing(smoothing: float) -> float:
+    """Return the share, or raise unless it is at least 0 and less than 1."""
+    if not 0 <= smoothing < 1:
+        raise TreeparseError(f"smoothing must be at least 0 and less than 1, got {smoothing}.")
+    return smoothing
+
+
 @dataclass
 class Weighted:
     """An objective in a sum.

@@ -340,6 +340,11 @@ class Training:
         return self.data.train_data.sentences
 
     @property
+    def dev(self) -> Sequence[Sentence]:
+        """The sentences of the dev set."""
+        return self.data.dev_data.sentences
+
+    @property
     def trainer_options(self) -> dict[str, Any]:
         """The arguments that Lightning's Trainer needs for this run, with the objects that the settings name.
 

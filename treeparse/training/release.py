@@ -25,6 +25,7 @@ from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
 from treeparse.model.folder import CARD, check_model_folder, file_header, without_header
 from treeparse.model.settings import read_settings
+from treeparse.model.temperature import TemperatureFits, fit_temperatures
 from treeparse.sentence import Sentence
 from treeparse.shipped import installed_version
 from treeparse.training.run_directory import EpochRecord, RunDirectory, best_record, clock
@@ -35,6 +36,8 @@ CPUINFO = Path("/proc/cpuinfo")
 CREATIVE_COMMONS = re.compile(r"CC[ -](BY(?:-NC)?(?:-SA|-ND)?)[ -](\d\.\d)", re.IGNORECASE)
 LICENCE_LINE = re.compile(r"^License:\s*(.+?)\s*$", re.MULTILINE)  # of the README of a UD treebank
 SHORTEST, LONGEST = 4, 8  # words of the card's example
+ENOUGH_WORDS = 20_000  # of the dev set, for temperatures
+CPU = torch.device("cpu")
 EVERYDAY = 10  # sentences, at least, that have each of its words
 RELEASE = re.compile(r"ud-treebanks-v(\d+\.\d+)")
 
@@ -146,19 +149,24 @@ class Export:
         epochs: number of completed epochs.
         folder: the model folder.
         written: false if the folder held this model already and did not change.
+        fits: of the temperatures to the dev set; None without one, or if the parser allows none of its trees.
     """
 
     best: EpochRecord
     epochs: int
     folder: Path
     written: bool
+    fits: TemperatureFits | None
 
 
-def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
+def export_model(
+    run: RunDirectory, folder: Path | None = None, dev: Sequence[Sentence] = (), *, device: torch.device = CPU
+) -> Export:
     """Write the model of the best epoch so far into ``folder``, by default the run's own ``model``.
 
-    The run may be finished, killed or still running, which does not change its own result. A model of other weights in
-    ``folder`` is replaced.
+    The run may be finished, killed or still running, which does not change its own result. Another model in ``folder``
+    is replaced. With ``dev``, at the end of training, the temperatures are fitted to its trees on ``device``, and the
+    run notes them for later exports.
 
     Raises:
         TreeparseError: the run's folder is no run, has no complete epoch or has damaged files, or ``folder`` holds
@@ -172,24 +180,39 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
     parser, written = run.read_parser(), False
     while True:
         history = run.load_best(parser)
-        if not _holds(target, parser):
+        fits = _fit(parser, dev, device) if dev else None
+        if fits is not None:
+            run.write_parser(parser)
+        if not _holds(target, parser, with_settings=fits is not None):
             check_model_folder(target, "model", CARD)
             parser.save_pretrained(target)
             write_card(target, run, parser, history)
             written = True
         # Training may have continued, even to its own export: the written model must not be older than that one.
         if best_record(run.read_history()) == best_record(history):
-            return Export(best_record(history), len(history), target, written)
+            return Export(best_record(history), len(history), target, written, fits)
 
 
-def _holds(folder: Path, parser: Parser) -> bool:
-    """Return whether the folder holds a model of these weights."""
+def _fit(parser: Parser, dev: Sequence[Sentence], device: torch.device) -> TemperatureFits | None:
+    """Fit the parser's temperatures to dev sentences, every other one if there are many; None if it allows no tree."""
+    step = 1 + sum(map(len, dev)) // ENOUGH_WORDS
     try:
-        weights = Parser.from_pretrained(folder).merged_weights()
+        return fit_temperatures(parser.to(device), dev[::step])
+    except TreeparseError:
+        return None
+    finally:
+        parser.to(CPU)
+
+
+def _holds(folder: Path, parser: Parser, *, with_settings: bool) -> bool:
+    """Return whether the folder holds a model of these weights, and of these settings."""
+    try:
+        model = Parser.from_pretrained(folder)
     except (TreeparseError, OSError):
         return False
-    own = parser.merged_weights()
-    return own.keys() == weights.keys() and all(torch.equal(own[name], weights[name]) for name in own)
+    own, weights = parser.merged_weights(), model.merged_weights()
+    same = own.keys() == weights.keys() and all(torch.equal(own[name], weights[name]) for name in own)
+    return same and (model.config == parser.config or not with_settings)
 
 
 def write_card(
@@ -223,7 +246,7 @@ def write_card(
         "## Scores",
         "\n".join(_scores(history, tests or {})),
         "## Training",
-        "\n".join(_training(history, provenance)),
+        "\n".join(_training(parser, history, provenance)),
         f"<details><summary>config.yaml</summary>\n\n```yaml\n{_without_folders(run.read_settings())}```\n\n</details>",
     ]
     path = folder / CARD
@@ -295,7 +318,7 @@ def _percent(share: float | None) -> str:
     return "-" if share is None or math.isnan(share) else f"{100 * share:.2f}"
 
 
-def _training(history: Sequence[EpochRecord], provenance: Provenance | None) -> Iterator[str]:
+def _training(parser: Parser, history: Sequence[EpochRecord], provenance: Provenance | None) -> Iterator[str]:
     best, seconds = best_record(history), sum(record.seconds for record in history)
     if provenance is not None:
         trees = "" if provenance.trees == provenance.sentences else f", {provenance.trees:,} of them with trees"
@@ -304,6 +327,9 @@ def _training(history: Sequence[EpochRecord], provenance: Provenance | None) -> 
         if provenance.releases:
             yield f"- Universal Dependencies {', '.join(provenance.releases)}"
         yield f"- Licence of the treebanks: {', '.join(provenance.licences) or 'not known, see the treebanks'}"
+    config = parser.config
+    if (config.temperature, config.label_temperature) != (1, 1):
+        yield f"- Probabilities: temperature {config.temperature} of arcs, {config.label_temperature} of labels"
     yield f"- Time: {clock(seconds)} for {history[-1].epoch} epochs; the model is that of epoch {best.epoch}"
     if provenance is not None:
         threads = f"{provenance.threads} thread{'s' * (provenance.threads != 1)}"

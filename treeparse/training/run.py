@@ -77,7 +77,8 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
     run = RunDirectory(config.output)
     if not on_one_device(config.trainer):
         check_rereadable_files(config.data, "each process of the run reads its data")
-    with without_notices(quiet=quiet), repeatable(training_device(config.trainer)):
+    device = training_device(config.trainer)
+    with without_notices(quiet=quiet), repeatable(device):
         processes = join(config.trainer)
         console = Console(quiet=quiet or not processes.is_first)
         if processes.is_first and not resume and run.holds_run():
@@ -87,7 +88,7 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
         training, state = processes.after_first(lambda: _begun(config, run, processes, console, resume=resume))
         history = _train(training, run, state, processes, console)
         if history:
-            processes.in_first(lambda: export_model(run))
+            processes.in_first(lambda: _export(run, training, device, console))
     _say_result(run, history, console)
     return run.model
 
@@ -240,6 +241,22 @@ def _build_parser(
 def batches_ahead(device: torch.device) -> int:
     """Return the number of batches made in advance while a device computes; 0 on the CPU, which would do both."""
     return 0 if device.type == "cpu" else AHEAD
+
+
+def _export(run: RunDirectory, training: Training | LinearTraining, device: torch.device, console: Console) -> None:
+    """Write the model, with temperatures for the dev set, and say which."""
+    fits = export_model(run, dev=training.dev, device=device).fits
+    if fits is None:
+        why = "data.dev has no tree that the model allows" if training.dev else "there is no dev set"
+        console.say(f"probabilities stay as trained, because {why}: treeparse calibrate MODEL DEV fits them")
+        return
+    of_parts = {"arcs": fits.arcs, "labels": fits.labels}
+    shown = ", ".join(
+        f"{fit.temperature} of {name} (loss a word {fit.before:.4f} -> {fit.after:.4f})"
+        for name, fit in of_parts.items()
+        if fit is not None
+    )
+    console.say(f"probabilities fitted to the dev set: temperature {shown}")
 
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:

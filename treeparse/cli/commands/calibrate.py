@@ -12,7 +12,7 @@ from treeparse.errors import TreeparseError
 from treeparse.metrics import Calibration
 from treeparse.model import Parser
 from treeparse.model.folder import CARD, check_model_folder, model_folder
-from treeparse.model.temperature import fit_label_temperature, fit_temperature
+from treeparse.model.temperature import fit_temperatures
 from treeparse.sentence import Sentence
 
 EPILOG = """examples:
@@ -20,19 +20,18 @@ EPILOG = """examples:
   treeparse calibrate runs/english/model dev.conllu -o runs/english/calibrated
   treeparse evaluate --model runs/english/model test.conllu --calibration
 
-Trained parsers are mostly overconfident, of arcs more than of labels. This command fits two temperatures. The first
-divides all scores of the model; it is the exact optimum of the likelihood of the trees of DEV, labels included. Parses
-and lists of best trees stay the same, except with the decoder minimum_risk; probabilities and samples change. The
-second temperature only changes P(label | arc) in written probabilities of labels; it fits best which labels of the
-model's parses of DEV are right, given right arcs.
+Trained parsers are mostly overconfident, of arcs more than of labels. This command fits two temperatures, which divide
+the scores of arcs and those of labels; together they are the exact optimum of the likelihood of the labelled trees of
+DEV. Training has fitted them to its own dev set. The best heads and the best labels of arcs stay the same; decoders
+that weigh arcs against labels, all but arcs_first, may choose a few other trees.
 
-The command prints the losses before and after, in nats a word: the negative log likelihood of trees, and the log loss
-of probabilities of labels as predictions that the labels are right. Expected calibration errors on DEV follow (see
-treeparse evaluate --calibration).
+The command prints both temperatures and the losses before and after: minus the log probability of the trees' arcs, and
+of their labels given the arcs, in nats a word. Expected calibration errors on DEV follow (see treeparse evaluate
+--calibration).
 
 DEV is a treebank that the model was not trained on. The model in its folder is changed, or with -o a new one is
-written; calibrating again changes nothing. To undo it, set temperature to 1 and label_temperature to null in its
-config.json. Models that export and training write have the temperatures of the training's config."""
+written; calibrating again changes nothing. To undo it, set temperature and label_temperature to 1 in its
+config.json."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,8 +57,7 @@ def run(args: argparse.Namespace) -> int:
     parser = load_model(args.model, args)
     sentences = [sentence.words for sentence in load_treebank(args.dev, single_root=not args.multi_root)]
     before, errors_before = parser.config, _calibration(parser, sentences, args)
-    fit = fit_temperature(parser, sentences, batch_words=args.batch_words)
-    labels = fit_label_temperature(parser, sentences, batch_words=args.batch_words)
+    fits = fit_temperatures(parser, sentences, batch_words=args.batch_words)
     errors_after = _calibration(parser, sentences, args)
     if args.output is None:
         parser.save_config(model_folder(args.model))
@@ -67,19 +65,19 @@ def run(args: argparse.Namespace) -> int:
         parser.save_pretrained(args.output)
     if args.quiet:
         return 0
-    left_out = f"; {fit.left_out:,} left out, whose trees are impossible" if fit.left_out else ""
-    losses = [["", "temperature", "loss a word"], ["before", f"{before.temperature:.4f}", f"{fit.before:.4f}"]]
-    losses.append(["after", f"{fit.temperature:.4f}", f"{fit.after:.4f}"])
-    if labels is not None:
-        temperature = before.label_temperature or before.temperature
-        losses.append(["labels, before", f"{temperature:.4f}", f"{labels.before:.4f}"])
-        losses.append(["labels, after", f"{labels.temperature:.4f}", f"{labels.after:.4f}"])
+    left_out = f"; {fits.left_out:,} left out, whose trees are impossible" if fits.left_out else ""
+    rows = [["", "words", "temperature before", "after", "loss before", "after"]]
+    temperatures = {"arcs": (fits.arcs, before.temperature), "labels": (fits.labels, before.label_temperature)}
+    for name, (fit, temperature) in temperatures.items():
+        if fit is not None:
+            numbers = (temperature, fit.temperature, fit.before, fit.after)
+            rows.append([name, f"{fit.words:,}", *(f"{number:.4f}" for number in numbers)])
     errors = [["ECE", "before", "after"]]
     for part in PARTS:
         if part in errors_before and part in errors_after:
             errors.append([PARTS[part], percent(errors_before[part].ece), percent(errors_after[part].ece)])
-    terminal.write(f"{fit.sentences:,} sentences, {fit.words:,} words{left_out}", "")
-    terminal.write(*lines_of([losses, errors]), "", str(args.output or model_folder(args.model)))
+    terminal.write(f"{fits.sentences:,} sentences{left_out}", "")
+    terminal.write(*lines_of([rows, errors]), "", str(args.output or model_folder(args.model)))
     return 0
 
 

@@ -29,10 +29,9 @@ EPILOG = f"""examples:
 In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; their previous values are read only with
 --keep-heads. --tags also replaces the columns of tags that the model predicts (model.tags in its training).
 --probabilities adds to MISC of words ArcProb, the exact probability of the arc among all trees, and LabelProb, the
-probability of arc and label together (after treeparse calibrate, the label's factor is at the model's
-label_temperature), and as comments tree_prob, the probability of the whole tree, and the entropy of all trees in nats
-(not with --combine marginals). They replace comments and entries of these names. JSONL has one object a sentence, as
-kbest writes it, with one parse.
+probability of arc and label together, and as comments tree_prob, the probability of the whole tree, and the entropy of
+all trees in nats (not with --combine marginals). They replace comments and entries of these names. JSONL has one object
+a sentence, as kbest writes it, with one parse.
 
 --head-sets 0.05 adds to MISC of words Heads=2,5: a set of probable heads that holds the true head for 95% of the words,
 on average; HEAD is always in the set. --held-out names trees that the model was not trained on; from them the least

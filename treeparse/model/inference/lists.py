@@ -212,18 +212,15 @@ def _generators(seed: int, ordinals: Sequence[int]) -> list[Generator]:
     return [Generator().manual_seed(int(each.generate_state(1, np.uint64)[0])) for each in sequences]
 
 
-def with_probabilities(
-    p: LabeledDistribution, trees: TreeLists, lists: Sequence[Sequence[Parse]], label_powers: Sequence[float] = (1.0,)
-) -> list[list[Parse]]:
+def with_probabilities(p: LabeledDistribution, trees: TreeLists, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
     """Add the marginals of arcs and labelled arcs, and the entropy, to the parses of a batch.
 
     Args:
         p: the distribution of all trees.
         trees: heads and labels of the parses.
         lists: the parses of each sentence, one for each tree.
-        label_powers: the power of P(label | arc) of each model, as in `Mixture.tree_marginals`.
     """
-    marginals = p.tree_marginals(trees.heads, trees.labels, label_powers=label_powers)
+    marginals = p.tree_marginals(trees.heads, trees.labels)
     arcs, labeled = (part.clamp_max(1.0).transpose(0, 1).tolist() for part in marginals)
     entropies = repeat(None, len(lists)) if isinstance(p, Mixture) else p.entropy().clamp_min(0.0).tolist()
     return [

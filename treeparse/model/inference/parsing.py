@@ -214,7 +214,7 @@ def _batch_lists(
     parses = tagging.add_to(lists.parses(sentences, names))
     _check_found(parses, named_by)
     if request.probabilities:
-        parses = with_probabilities(p, lists, parses, [each.config.label_power for each in model.networks])
+        parses = with_probabilities(p, lists, parses)
     if request.gradient:
         parses = with_expected_gradients(p, parses)
     return parses if request.head_threshold is None else with_head_sets(p, request.head_threshold, parses)

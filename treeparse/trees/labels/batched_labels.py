@@ -80,30 +80,18 @@ class BatchedLabels:
         index = heads.clamp(0, heads.shape[-1] - 1).unsqueeze(2)
         return torch.where(heads >= 0, gather(values.expand(len(heads), *values.shape), 2, index).squeeze(2), 0.0)
 
-    def tree_marginals(self, marginals: Tensor, heads: Tensor, labels: Tensor, label_power: float) -> TreeMarginals:
+    def tree_marginals(self, marginals: Tensor, heads: Tensor, labels: Tensor) -> TreeMarginals:
         """Return the marginals of the arcs, and of the labelled arcs, of trees ``(S, B, n+1)``: constants.
 
         Args:
             marginals: of all arcs ``(B, n+1, n+1)``.
             heads: heads of the trees.
             labels: labels of the trees.
-            label_power: P(label | arc) is raised to this power and normalised.
         """
         arcs = torch.where(heads < heads.shape[-1], self._at_heads(marginals, heads), 0.0)
         known = (arcs > 0) & (labels >= 0) & (labels < self.count)
-        log_probs = self._log_probs_to_power(torch.where(known, heads, -1), labels, label_power)
+        log_probs = self.log_probs_of_arcs(torch.where(known, heads, -1), labels).detach()
         return TreeMarginals(arcs, torch.where(known, arcs * log_probs.exp(), 0.0))
-
-    def _log_probs_to_power(self, heads: Tensor, labels: Tensor, power: float) -> Tensor:
-        """Return log probabilities ``(S, B, n+1)`` of labels given their arcs, under label weights to a power."""
-        if power == 1:
-            return self.log_probs_of_arcs(heads, labels).detach()
-        chosen = labels.clamp(0, self.count - 1).unsqueeze(-1)
-        trees = zip(heads, chosen, strict=True)  # one at a time, because the scores of all labels are in memory
-        rows = [
-            label_sums.log_probs(self.of_trees(tree) * power).gather(-1, label).squeeze(-1) for tree, label in trees
-        ]
-        return torch.stack(rows).detach()
 
     def of_items(self, items: Tensor) -> "BatchedLabels":
         """Select the scores of items ``(I,)``, in order."""

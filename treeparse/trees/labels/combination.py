@@ -256,16 +256,9 @@ class Mixture(TreeDistribution):
         """Return the probability of every arc, whatever its label, ``(*batch, n+1, n+1)``: float64 constants."""
         return self._mean((p.arc_marginals() for p in self.components), 2)
 
-    def tree_marginals(
-        self, value: Tensor | LabeledPair, labels: Tensor | None = None, *, label_powers: Sequence[float] = (1.0,)
-    ) -> TreeMarginals:
-        """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
-
-        Arguments are as for ``LabeledCRF.tree_marginals``, with one power for each component or one for all.
-        """
-        powers = label_powers if len(label_powers) > 1 else [*label_powers] * len(self.components)
-        pairs = zip(self.components, powers, strict=True)
-        columns = zip(*(p.tree_marginals(value, labels, label_powers=(power,)) for p, power in pairs), strict=True)
+    def tree_marginals(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> TreeMarginals:
+        """Return the marginals of the arcs, and of the labelled arcs, of trees, as ``LabeledCRF.tree_marginals``."""
+        columns = zip(*(p.tree_marginals(value, labels) for p in self.components), strict=True)
         return TreeMarginals(*(self._mean(part, 1) for part in columns))
 
     def expected_uas(self, value: Tensor | LabeledPair) -> Tensor:

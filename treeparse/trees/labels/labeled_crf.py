@@ -1,6 +1,5 @@
 """Distributions over labelled trees: any distribution over trees, with labels that are independent given the tree."""
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -336,9 +335,7 @@ class LabeledCRF(TreeDistribution):
         """Return the probability of every arc, whatever its label, ``(*batch, n+1, n+1)``: float64 constants."""
         return self.arcs.batched.in_batch_shape(self.arcs.batched.marginals.detach())
 
-    def tree_marginals(
-        self, value: Tensor | LabeledPair, labels: Tensor | None = None, *, label_powers: Sequence[float] = (1.0,)
-    ) -> TreeMarginals:
+    def tree_marginals(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> TreeMarginals:
         """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
 
         Labels are scored at these arcs only. An arc has the probability 0 if its head or label is negative or if there
@@ -347,8 +344,6 @@ class LabeledCRF(TreeDistribution):
         Args:
             value: the trees, or their heads.
             labels: the labels of the trees, if ``value`` is heads.
-            label_powers: P(label | arc) is raised to the geometric mean of these powers and normalised; marginals of
-                arcs do not change.
 
         Raises:
             TreeparseError: for heads or labels that are not integers or have another shape, and for a head that is no
@@ -360,8 +355,7 @@ class LabeledCRF(TreeDistribution):
         if batched.validate:
             check_head_range(heads, self.lengths)
         trees, ids = map(batched.samples_of, (heads, labels))
-        power = math.prod(label_powers) ** (1 / len(label_powers))
-        marginals = self.labels.tree_marginals(self.arcs.batched.marginals.detach(), trees, ids, power)
+        marginals = self.labels.tree_marginals(self.arcs.batched.marginals.detach(), trees, ids)
         return TreeMarginals(*(part.reshape(heads.shape) for part in marginals))
 
     def _in_support(self, value: LabeledPair) -> Tensor:

@@ -253,6 +253,18 @@ def scaled(source: LabelSource, factor: float) -> ChangedLabels:
     return ChangedLabels([source], lambda _, scores: scores.double() * factor, **attributes)
 
 
+def renormalised(source: LabelSource, power: float) -> ChangedLabels:
+    """Raise the label probabilities of each arc to a power above 0, and normalise them again."""
+
+    def change(_: Arcs, scores: Tensor) -> Tensor:
+        return (scores * power).log_softmax(-1)
+
+    def log_sums(arcs: Tensor) -> Tensor:
+        return torch.zeros((), dtype=torch.float64, device=source.device).expand(arcs.shape)
+
+    return ChangedLabels([source], change, log_sums=log_sums, bound=0.0, support=source.support)
+
+
 class ArcRows:
     """The label scores of the arcs that were read, a row each.
 
