@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from treeparse import shipped
-from treeparse.shipped import every_name, shipped_file
+from treeparse.shipped import every_name, shipped_file, shipped_model
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -35,11 +35,13 @@ def test_a_wheel_holds_what_goes_by_name(tmp_path: Path, monkeypatch: pytest.Mon
     """Every file that a checkout has is found where the wheel has it, in the package."""
     names = every_name()
     assert {"rules/ud", "constraints/ud", "default"} <= set(names)
-    [(source, target)] = HATCH["build"]["targets"]["wheel"]["force-include"].items()
-    shutil.copytree(ROOT / source, tmp_path / target)
+    for source, target in HATCH["build"]["targets"]["wheel"]["force-include"].items():
+        shutil.copytree(ROOT / source, tmp_path / target)
     monkeypatch.setattr(shipped, "__file__", str(tmp_path / "treeparse" / "shipped.py"))
     assert every_name() == names
     assert all(shipped_file(name).is_relative_to(tmp_path) for name in names)
+    model = shipped_model("en")
+    assert model is not None and model.is_relative_to(tmp_path)
 
 
 def test_the_citation_is_complete_and_agrees() -> None:

@@ -160,6 +160,8 @@ def test_impossible_trees_are_left_out_and_unknown_labels_count_for_arcs_alone()
         assert parser.config.label_temperature == 0.7
     with pytest.raises(TreeparseError, match="The model allows none of the trees"):
         fit_temperatures(at(1.0), [rootless])
+    with pytest.raises(TreeparseError, match="but there is no sentence"):
+        fit_temperatures(at(1.0), [])
     with pytest.raises(TreeparseError, match="Sentence 1 has no tree"):
         fit_temperatures(at(1.0), [Sentence(("a",))])
 

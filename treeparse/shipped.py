@@ -1,10 +1,12 @@
-"""What is installed: the version, and by name the files that come with it: configs, rules and constraints."""
+"""What is installed: the version, and by name what comes with it: configs, rules, constraints and models."""
 
+import re
 from importlib import metadata
 from pathlib import Path
 
 from treeparse.errors import TreeparseError, did_you_mean
 
+MODEL = re.compile("[a-z]{2,3}")  # its name
 KINDS = {"config": "configuration", "rules": "file of rules", "constraints": "file of constraints"}
 
 
@@ -18,10 +20,20 @@ def installed_version() -> str:
 
 def shipped_files(kind: str = "config") -> dict[str, Path]:
     """Return the files of a kind by name, without ``.yaml``."""
-    package = Path(__file__).resolve().parent
-    folders = (package / "configs", package.parent / "configs")  # in a wheel, in a checkout
-    folder = next((folder for folder in folders if folder.is_dir()), folders[0])
+    folder = _installed("configs", "configs")
     return {path.stem: path for path in sorted((folder if kind == "config" else folder / kind).glob("*.yaml"))}
+
+
+def shipped_model(name: str | Path) -> Path | None:
+    """Return the folder of a model that comes with treeparse, by the code of its language; None for other names."""
+    folder = _installed("models", "data/models") / str(name)
+    return folder if MODEL.fullmatch(str(name)) and folder.is_dir() else None
+
+
+def _installed(in_wheel: str, in_checkout: str) -> Path:
+    package = Path(__file__).resolve().parent
+    folders = (package / in_wheel, package.parent / in_checkout)
+    return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
 def shipped_file(name: str, kind: str = "config") -> Path:

@@ -55,6 +55,9 @@ def test_the_list_can_be_shorter(model: str, tmp_path: Path) -> None:
         assert [float(row.split("\t")[0]) for row in rows] == sorted(float(row.split("\t")[0]) for row in rows)
         counts.append(len(rows))
     assert counts == [5, 2, 0]
+    assert suspects(model, source, "-o", target) == 0
+    rows = target.read_text(encoding="utf-8").splitlines()[1:]
+    assert rows and all(float(row.split("\t")[0]) < 0.03 for row in rows)
 
 
 def test_mistakes_become_sentences(model: str, tmp_path: Path, capsys: Capture) -> None:

@@ -11,7 +11,8 @@ from helpers.sentences import text_of
 
 from treeparse import Parser, Sentence
 from treeparse.data.conllu import load_treebank
-from treeparse.training import load_config, release, train
+from treeparse.training import load_config, train
+from treeparse.training import run as runs
 
 LINEAR = ["--model.scorer=LinearConfig", "--model.scorer.bits=14", "--model.scorer.label_bits=10"]
 LEARNERS = {name: [*LINEAR, "--learning.epochs=2", f"--learning.algorithm={name}"] for name in ("perceptron", "mira")}
@@ -77,9 +78,9 @@ def test_many_dev_sentences_are_thinned_out(
     tiny_config: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     fitted: list[int] = []
-    fit = release.fit_temperatures
-    monkeypatch.setattr(release, "ENOUGH_WORDS", 20)
-    monkeypatch.setattr(release, "fit_temperatures", lambda parser, dev: fitted.append(len(dev)) or fit(parser, dev))
+    fit = runs.fit_temperatures
+    monkeypatch.setattr(runs, "ENOUGH_WORDS", 20)
+    monkeypatch.setattr(runs, "fit_temperatures", lambda parser, dev: fitted.append(len(dev)) or fit(parser, dev))
     train(load_config(tiny_config, ["--optimization.epochs=1"]), quiet=True)
     dev = load_treebank(tiny_config.with_name("dev.conllu"))
     assert fitted == [math.ceil(len(dev) / (1 + sum(len(sentence.words) for sentence in dev) // 20))]

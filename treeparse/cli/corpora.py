@@ -23,7 +23,7 @@ from treeparse.cli.common import (
     modules_of_current_folder,
     positive,
 )
-from treeparse.cli.models import add_model_arguments, check_models, load_models, models_and_files
+from treeparse.cli.models import add_model_arguments, check_models, load_models, models_and_files, tokenizer_of
 from treeparse.corpus.cluster import RayCluster, parse_on_ray
 from treeparse.corpus.cluster_files import is_url
 from treeparse.corpus.corpus_parsing import CHUNK, parse_parts
@@ -34,7 +34,7 @@ from treeparse.corpus.sentences import CorpusObserver, CorpusSummary
 from treeparse.corpus.writers import WRITERS, FileWriter
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
-from treeparse.model.folder import WEIGHTS, file_digest, model_folder
+from treeparse.model.folder import WEIGHTS, file_digest, local_folder, model_folder
 from treeparse.model.inference.tree_request import TreeRequest
 from treeparse.names import LISTING_DECODERS, listing_decoder_named
 from treeparse.progress import Console, ParsingBar
@@ -120,7 +120,7 @@ def parse_on_cluster(
             f"The manifest grows by lines, which the storage of {request.output} may not allow: name a file of this "
             "machine by --manifest."
         )
-    folders = [os.path.abspath(model) for model in models]
+    folders = [os.path.abspath(local_folder(model)) for model in models]
     digests = {folder: file_digest(model_folder(folder) / WEIGHTS) for folder in folders}
     gpus = 1 if str(args.device or "").startswith("cuda") else 0
     cluster = RayCluster(args.ray, args.jobs, args.threads or 1, gpus)
@@ -137,7 +137,10 @@ def _loader(models: Sequence[str], args: argparse.Namespace) -> partial:
 def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best: bool = False) -> None:
     """Declare the arguments; ``output`` is the help of ``-o``, ``lists_of_best`` restricts ``--combine``."""
     parser.add_argument(
-        "models", nargs="+", metavar="MODEL", help="the folder of a model, or of its run; several parse as one"
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help="the folder of a model, or of its run; several parse as one; en comes with treeparse: it parses English",
     )
     parser.add_argument(
         "inputs",
@@ -163,7 +166,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     parser.add_argument(
         "--tokenizer",
         metavar="NAME",
-        help="split raw text by spacy:LANGUAGE, spacy:PIPELINE or stanza:LANGUAGE, which must be installed, see below",
+        help="split raw text by spacy:LANGUAGE, spacy:PIPELINE or stanza:LANGUAGE, which must be installed, see below "
+        "(default: none; of the model en spacy:en, if spaCy is installed)",
     )
     add_drop_empty_argument(parser)
     parser.add_argument(
@@ -256,6 +260,8 @@ def parse_files(
         prepare: completes the trees once the model is loaded; None if they are complete.
     """
     models, inputs = models_and_files([*args.models, *args.inputs])
+    if args.tokenizer is None and args.format == "text":
+        args.tokenizer = tokenizer_of(models)
     with modules_of_current_folder():
         request = CorpusRequest(
             inputs=inputs,

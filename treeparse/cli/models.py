@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from treeparse.batch import pick_device
@@ -19,6 +20,7 @@ from treeparse.names import (
     precision_named,
 )
 from treeparse.progress import Console
+from treeparse.shipped import shipped_model
 
 SEVERAL = """\
 Several models, one folder after the other, parse as one: by the mean of their scores (--combine scores, a product of
@@ -73,6 +75,12 @@ def models_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
             "sentences, or - for standard input."
         )
     return models, files
+
+
+def tokenizer_of(models: Sequence[str]) -> str | None:
+    """Return spaCy's tokenizer of the language of a model that comes with treeparse, if spaCy is installed."""
+    comes_with_it = len(models) == 1 and not os.path.exists(models[0]) and shipped_model(models[0]) is not None
+    return f"spacy:{models[0]}" if comes_with_it and find_spec("spacy") is not None else None
 
 
 def check_models(directories: Sequence[str], args: argparse.Namespace) -> None:

@@ -24,7 +24,7 @@ from treeparse.data.outputs import atomic_folder, atomic_write, check_folder, ch
 from treeparse.errors import TreeparseError
 from treeparse.json_files import from_json
 from treeparse.nn.pretrained import first_line, snapshot
-from treeparse.shipped import installed_version
+from treeparse.shipped import installed_version, shipped_model
 
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
 FILES = (CONFIG, VOCABULARY, WEIGHTS)
@@ -187,7 +187,7 @@ def _read_mapping(path: Path) -> dict[str, Any]:
 def check_local_model(name: str | Path) -> None:
     """Raise if a name is that of a folder without a model; names on the hub are not looked up."""
     if _is_local(name):
-        check_model_files(model_folder(name))
+        check_model_files(model_folder(local_folder(name)))
 
 
 def _is_local(name: str | Path) -> bool:
@@ -196,13 +196,13 @@ def _is_local(name: str | Path) -> bool:
 
 
 def local_folder(name: str | Path, revision: str | None = None) -> Path:
-    """Return the folder of a model on this machine, or of a copy of a model on the hub.
+    """Return the folder of a model on this machine, of one that comes with treeparse, or of a copy of one on the hub.
 
     A copy in the cache is used without network access; otherwise the model is downloaded: only the files of a model
     folder, which hold no code.
 
     Args:
-        name: a folder, or ``organisation/name`` if no folder ``organisation`` exists.
+        name: a folder; or, if there is no such folder, ``en`` or ``organisation/name``.
         revision: a branch, tag or commit on the hub; None for the main branch.
 
     Raises:
@@ -211,7 +211,7 @@ def local_folder(name: str | Path, revision: str | None = None) -> Path:
     if _is_local(name):
         if revision is not None:
             raise TreeparseError(f"{name} is a folder, which has no revisions: leave out {revision!r:.100}.")
-        return Path(name)
+        return Path(name) if os.path.exists(name) else shipped_model(name) or Path(name)
     return snapshot(str(name), revision, [*FILES, CARD], _is_whole, lambda text: _no_model(str(name), revision, text))
 
 

@@ -94,9 +94,9 @@ class Parser(nn.Module, AnyParser):
     def from_pretrained(cls, directory: str | Path, *, revision: str | None = None, mapped: bool = False) -> Self:
         """Load a parser from the folder of a model or of a training run; it is on the CPU and in evaluation mode.
 
-        ``organisation/name`` is a model on the Hugging Face hub, at the branch, tag or commit ``revision``: see
-        `treeparse.model.folder`. Loading runs and imports no code from the folder: import the class of a custom
-        ``EncoderConfig`` or ``ScorerConfig`` before.
+        ``en`` is a small model of English that comes with treeparse, and ``organisation/name`` a model on the Hugging
+        Face hub, at the branch, tag or commit ``revision``: see `treeparse.model.folder`. Loading runs and imports no
+        code from the folder: import the class of a custom ``EncoderConfig`` or ``ScorerConfig`` before.
 
         If ``mapped``, the weights on the CPU are those of the file, which several processes then share in memory. The
         file must not be written to as long as the parser is in use; to replace it by another one does no harm.

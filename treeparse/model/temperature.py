@@ -58,8 +58,10 @@ def fit_temperatures(parser: Parser, sentences: Sequence[Sentence], *, batch_wor
     during the search.
 
     Raises:
-        TreeparseError: if a sentence has no tree, and if the parser allows none of the trees.
+        TreeparseError: without sentences, if a sentence has no tree, and if the parser allows none of the trees.
     """
+    if not sentences:
+        raise TreeparseError("Temperatures are fitted to trees, but there is no sentence.")
     check_own_trees(sentences)
     gold = _Gold(parser, sentences, batch_words)
     if not gold.sentences:

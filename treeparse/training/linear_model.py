@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from treeparse.batch import Batch
+from treeparse.data.features.indexer import Indexer
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
 from treeparse.kernels import IntArray
@@ -284,6 +285,11 @@ class LinearTraining:
     train: Sequence[Sentence]
     dev: Sequence[Sentence]
     identity: Mapping[str, Any]
+
+    @property
+    def indexer(self) -> Indexer:
+        """The indexer of the batches."""
+        return self.parser.indexer
 
 
 def check_linear(config: TrainConfig) -> None:

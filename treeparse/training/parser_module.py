@@ -17,6 +17,7 @@ from torchmetrics import Metric
 from treeparse.batch import Batch
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.data.batches.treebank_module import TreebankModule
+from treeparse.data.features.indexer import Indexer
 from treeparse.data.parses import Parse, with_parses
 from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentScores, TagScores
@@ -326,6 +327,7 @@ class Training:
     work: Workload
     module: ParserModule
     data: TreebankModule
+    indexer: Indexer  # of the batches
     identity: Mapping[str, Any]
     processes: Processes
 

@@ -9,7 +9,7 @@ import math
 import platform
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -25,7 +25,6 @@ from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
 from treeparse.model.folder import CARD, check_model_folder, file_header, without_header
 from treeparse.model.settings import read_settings
-from treeparse.model.temperature import TemperatureFits, fit_temperatures
 from treeparse.sentence import Sentence
 from treeparse.shipped import installed_version
 from treeparse.training.run_directory import EpochRecord, RunDirectory, best_record, clock
@@ -36,8 +35,6 @@ CPUINFO = Path("/proc/cpuinfo")
 CREATIVE_COMMONS = re.compile(r"CC[ -](BY(?:-NC)?(?:-SA|-ND)?)[ -](\d\.\d)", re.IGNORECASE)
 LICENCE_LINE = re.compile(r"^License:\s*(.+?)\s*$", re.MULTILINE)  # of the README of a UD treebank
 SHORTEST, LONGEST = 4, 8  # words of the card's example
-ENOUGH_WORDS = 20_000  # of the dev set, for temperatures
-CPU = torch.device("cpu")
 EVERYDAY = 10  # sentences, at least, that have each of its words
 RELEASE = re.compile(r"ud-treebanks-v(\d+\.\d+)")
 
@@ -149,24 +146,22 @@ class Export:
         epochs: number of completed epochs.
         folder: the model folder.
         written: false if the folder held this model already and did not change.
-        fits: of the temperatures to the dev set; None without one, or if the parser allows none of its trees.
     """
 
     best: EpochRecord
     epochs: int
     folder: Path
     written: bool
-    fits: TemperatureFits | None
 
 
 def export_model(
-    run: RunDirectory, folder: Path | None = None, dev: Sequence[Sentence] = (), *, device: torch.device = CPU
+    run: RunDirectory, folder: Path | None = None, calibrate: Callable[[Parser], bool] | None = None
 ) -> Export:
     """Write the model of the best epoch so far into ``folder``, by default the run's own ``model``.
 
     The run may be finished, killed or still running, which does not change its own result. Another model in ``folder``
-    is replaced. With ``dev``, at the end of training, the temperatures are fitted to its trees on ``device``, and the
-    run notes them for later exports.
+    is replaced. The end of training has a function to ``calibrate`` the parser, which returns whether it could; the run
+    notes the new settings for later exports.
 
     Raises:
         TreeparseError: the run's folder is no run, has no complete epoch or has damaged files, or ``folder`` holds
@@ -180,28 +175,17 @@ def export_model(
     parser, written = run.read_parser(), False
     while True:
         history = run.load_best(parser)
-        fits = _fit(parser, dev, device) if dev else None
-        if fits is not None:
+        is_calibrated = calibrate is not None and calibrate(parser)
+        if is_calibrated:
             run.write_parser(parser)
-        if not _holds(target, parser, with_settings=fits is not None):
+        if not _holds(target, parser, with_settings=is_calibrated):
             check_model_folder(target, "model", CARD)
             parser.save_pretrained(target)
             write_card(target, run, parser, history)
             written = True
         # Training may have continued, even to its own export: the written model must not be older than that one.
         if best_record(run.read_history()) == best_record(history):
-            return Export(best_record(history), len(history), target, written, fits)
-
-
-def _fit(parser: Parser, dev: Sequence[Sentence], device: torch.device) -> TemperatureFits | None:
-    """Fit the parser's temperatures to dev sentences, every other one if there are many; None if it allows no tree."""
-    step = 1 + sum(map(len, dev)) // ENOUGH_WORDS
-    try:
-        return fit_temperatures(parser.to(device), dev[::step])
-    except TreeparseError:
-        return None
-    finally:
-        parser.to(CPU)
+            return Export(best_record(history), len(history), target, written)
 
 
 def _holds(folder: Path, parser: Parser, *, with_settings: bool) -> bool:

@@ -1,5 +1,6 @@
 """A training run: from its settings to its model directory, and its resumption."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -11,9 +12,12 @@ from treeparse.data.batches.steps import steps_of
 from treeparse.data.batches.treebank_module import TreebankModule
 from treeparse.data.features.root_label import root_label_use
 from treeparse.data.files import display_name, expand_paths, is_stream
+from treeparse.data.parses import with_parses
 from treeparse.data.raw_text import multiword_tokens
 from treeparse.errors import TreeparseError
+from treeparse.metrics import attachment_scores
 from treeparse.model import Parser
+from treeparse.model.temperature import fit_temperatures
 from treeparse.objectives import Objective
 from treeparse.progress import Console
 from treeparse.sentence import Sentence
@@ -59,6 +63,7 @@ from treeparse.training.treebanks import (
 )
 
 AHEAD = 2
+ENOUGH_WORDS = 20_000  # of the dev set, for temperatures
 
 
 def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> Path:
@@ -88,7 +93,8 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
         training, state = processes.after_first(lambda: _begun(config, run, processes, console, resume=resume))
         history = _train(training, run, state, processes, console)
         if history:
-            processes.in_first(lambda: _export(run, training, device, console))
+            calibrate = partial(_calibrate, training=training, device=device, console=console)
+            processes.in_first(lambda: export_model(run, calibrate=calibrate))
     _say_result(run, history, console)
     return run.model
 
@@ -207,7 +213,7 @@ def _prepare(
         check=parser.indexer.features.check,
         ahead=batches_ahead(training_device(config.trainer)),
     )
-    return Training(resolved, work, module, batches, identity, processes)
+    return Training(resolved, work, module, batches, indexer, identity, processes)
 
 
 def _checked_objective(config: TrainConfig, train: Sequence[Sentence], console: Console) -> Objective | None:
@@ -243,20 +249,32 @@ def batches_ahead(device: torch.device) -> int:
     return 0 if device.type == "cpu" else AHEAD
 
 
-def _export(run: RunDirectory, training: Training | LinearTraining, device: torch.device, console: Console) -> None:
-    """Write the model, with temperatures for the dev set, and say which."""
-    fits = export_model(run, dev=training.dev, device=device).fits
-    if fits is None:
-        why = "data.dev has no tree that the model allows" if training.dev else "there is no dev set"
+def _calibrate(parser: Parser, training: Training | LinearTraining, device: torch.device, console: Console) -> bool:
+    """Fit the parser's temperatures to the dev set, or to a part of a large one, and say what became of it.
+
+    Returns whether there are trees to fit to.
+    """
+    dev, own = training.dev, parser.indexer
+    step = 1 + sum(map(len, dev)) // ENOUGH_WORDS
+    parser.indexer = training.indexer  # whose features may be cached
+    try:
+        fits = fit_temperatures(parser.to(device), dev[::step])
+        scores = attachment_scores(dev, with_parses(dev, parser.parse(dev)))
+    except TreeparseError:
+        why = "data.dev has no tree that the model allows" if dev else "there is no dev set"
         console.say(f"probabilities stay as trained, because {why}: treeparse calibrate MODEL DEV fits them")
-        return
-    of_parts = {"arcs": fits.arcs, "labels": fits.labels}
+        return False
+    finally:
+        parser.indexer = own
+        parser.to("cpu")
     shown = ", ".join(
         f"{fit.temperature} of {name} (loss a word {fit.before:.4f} -> {fit.after:.4f})"
-        for name, fit in of_parts.items()
+        for name, fit in (("arcs", fits.arcs), ("labels", fits.labels))
         if fit is not None
     )
-    console.say(f"probabilities fitted to the dev set: temperature {shown}")
+    las = "" if math.isnan(scores.las) else f", LAS {scores.las:.2%}"
+    console.say(f"probabilities fitted to the dev set: temperature {shown}; with them UAS {scores.uas:.2%}{las}")
+    return True
 
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_argument(parser, "the TSV")
     probability = real("a probability from 0 to 1", lambda value: 0 <= value <= 1)
     parser.add_argument(
-        "--below", type=probability, default=0.5, metavar="P", help="list words less probable than P (default: 0.5)"
+        "--below", type=probability, default=0.03, metavar="P", help="list words less probable than P (default: 0.03)"
     )
     parser.add_argument("--top", type=positive, metavar="N", help="write only the first N words")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
