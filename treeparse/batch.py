@@ -14,6 +14,7 @@ from torch.autograd import forward_ad
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.sentence import Sentence
 
+TENSORS = ("lengths", "indices", "heads", "labels", "allowed", "possible_labels")
 TRACED = ("FakeTensor", "FunctionalTensor")
 
 
@@ -35,6 +36,7 @@ class Batch:
     label_names: tuple[str, ...] = ()  # by label id; () if unknown
     root_label: int = -1  # the id of the label that arcs from the root, and no others, have; -1 for none
     tags: Mapping[str, Tensor] = field(default_factory=dict)  # (B, n+1) int64, by column: the tags to predict
+    possible_labels: Tensor | None = None  # (B, L) bool, by the sentences' treebanks; None for all
     moved_from: Self | None = field(default=None, init=False, repr=False)  # the CPU original; `replace` drops it
 
     def __post_init__(self) -> None:
@@ -76,7 +78,7 @@ class Batch:
 
     def _with_each(self, change: Callable[[Tensor], Tensor]) -> Self:
         """Change every tensor."""
-        tensors = {name: getattr(self, name) for name in ("lengths", "indices", "heads", "labels", "allowed")}
+        tensors = {name: getattr(self, name) for name in TENSORS}
         return replace(
             self,
             **{name: change(tensor) for name, tensor in tensors.items() if tensor is not None},

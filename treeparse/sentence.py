@@ -17,7 +17,8 @@ class Sentence:
 
     Every tuple has one entry a word (the root is not a word). ``heads`` are as in CoNLL-U: 0 is the root, word ``j`` is
     ``j`` counted from 1; -1 is an unknown head. A missing tag or label is ``"_"``. ``allowed`` lists the possible heads
-    of each word; ``()`` allows any head. ``misc`` has the last column of CoNLL-U.
+    of each word; ``()`` allows any head. ``misc`` has the last column of CoNLL-U. ``treebank`` is the name of the
+    treebank whose annotation the sentence has, or is to get; None if it is unknown.
     """
 
     forms: tuple[str, ...]
@@ -28,6 +29,7 @@ class Sentence:
     labels: tuple[str, ...] | None = None
     allowed: tuple[tuple[int, ...], ...] | None = None
     misc: tuple[str, ...] | None = None
+    treebank: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("forms", "upos", "xpos", "feats", "heads", "labels", "allowed", "misc"):
@@ -50,7 +52,7 @@ class Sentence:
 
     def without_tree(self) -> Self:
         """Return the sentence without heads, labels and possible heads."""
-        return type(self)(self.forms, self.upos, self.xpos, self.feats, misc=self.misc)
+        return replace(self, heads=None, labels=None, allowed=None)
 
 
 def missing_labels(sentences: Iterable[Sentence]) -> str | None:

@@ -90,17 +90,20 @@ class LabelCase:
         self.arcs = np.array([[0, 1, 3, 4], [0, 4, 1, 0], [1, 2, 3, 1], [1, 0, 2, ROOT]])
         self.weights = stream.normal(size=(SIZE, LABELS)).astype(np.float32)
         self.sums = np.zeros((SIZE, LABELS))
+        self.possible = np.ones((2, LABELS), bool)
+        self.possible[0, 3] = self.possible[1, 4] = False
 
     def scores(self) -> np.ndarray:
         table = WeightTable(self.weights)
         scores = score_labels(self.nodes, self.lengths, self.templates, table, self.arcs[:, :3])
         scores[:3, ROOT] = -np.inf
+        scores[~self.possible[self.arcs[:, 0]]] = -np.inf
         return scores
 
     def update(self, arc: int, algorithm: int, rate: float) -> float:
         arcs = self.arcs[arc : arc + 1]
-        given = self.nodes, self.lengths, self.templates, arcs, algorithm, rate, ROOT, 3, self.weights, self.sums
-        return update_labels(*given)
+        given = self.nodes, self.lengths, self.templates, arcs, self.possible, algorithm, rate, ROOT, 3
+        return update_labels(*given, self.weights, self.sums)
 
 
 @pytest.mark.parametrize("arc", range(3))

@@ -140,6 +140,15 @@ def add_batch_words_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_treebank_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--treebank``."""
+    parser.add_argument(
+        "--treebank",
+        metavar="NAME",
+        help="parse as this treebank is annotated, of a model that was trained on several (default: their mean)",
+    )
+
+
 def add_drop_empty_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--drop-empty``."""
     parser.add_argument("--drop-empty", action="store_true", help="leave out empty nodes (8.1), invalid without DEPS")

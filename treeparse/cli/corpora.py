@@ -18,6 +18,7 @@ from treeparse.cli.common import (
     add_choice_argument,
     add_drop_empty_argument,
     add_output_argument,
+    add_treebank_argument,
     checked_by,
     counted,
     modules_of_current_folder,
@@ -198,6 +199,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     )
     parser.add_argument("--skip-existing", action="store_true", help="leave existing output files as they are")
     add_batch_words_argument(parser)
+    add_treebank_argument(parser)
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
     parser.add_argument("--keep-heads", action="store_true", help="keep HEAD and DEPREL that are not _, see below")
     parser.add_argument("--within", action="store_true", help="choose one of the heads that MISC names (Heads=2,5)")
@@ -266,7 +268,7 @@ def parse_files(
         request = CorpusRequest(
             inputs=inputs,
             output_format=output_format,
-            trees=replace(trees, **_named_options(args, "batch_words", "keep_heads", "within")),
+            trees=replace(trees, **_named_options(args, "batch_words", "keep_heads", "within", "treebank")),
             tags=tags,
             chunk=args.chunk or (1 if "-" in inputs and sys.stdin.isatty() else None),
             skip_invalid=args.skip_invalid or args.faults is not None,

@@ -38,14 +38,21 @@ Results = tuple[list[ConlluSentence | None], list[NBestList] | None]
 
 
 def read_systems(
-    patterns: Sequence[str], args: argparse.Namespace, *, has_gold: bool = False, any_words: bool = False
+    patterns: Sequence[str],
+    args: argparse.Namespace,
+    *,
+    has_gold: bool = False,
+    any_words: bool = False,
+    any_gold: bool = False,
 ) -> tuple[list[System], list[int], int]:
     """Read systems and restrict each to the sentences that are sound in all of them.
 
     With ``any_words``, two files without faults whose words or sentences differ, but not their text, stay as they are.
+    With ``any_gold``, so do files of trees that begin with other words than the first: each is gold of its own.
 
     Returns:
-        the systems, the indices of these sentences in the files, and the number of other sentences.
+        the systems, the indices of these sentences in the files, none if files stay as they are, and the number of
+        other sentences.
 
     Raises:
         DataError: a sentence is faulty and must not be left out, or its words differ from those of the first system.
@@ -55,6 +62,8 @@ def read_systems(
     results = [_read(pattern, args, may_be_nbest=number > 0 or not has_gold) for number, pattern in enumerate(patterns)]
     if any_words and (files := _of_other_words(results)):
         return files, [], 0
+    if any_gold and (files := _each_gold(results)):
+        return files, [], sum(sentences.count(None) for sentences, _ in results)
     indices = []
     for index, same in enumerate(zip(*(sentences for sentences, _ in results), strict=False)):
         sound = [sentence for sentence in same if sentence is not None]
@@ -75,6 +84,13 @@ def read_systems(
         chosen = [sentence for index in indices if (sentence := sentences[index]) is not None]
         systems.append(System(chosen, None if lists is None else [lists[index] for index in indices]))
     return systems, indices, counts[0] - len(indices)
+
+
+def _each_gold(results: Sequence[Results]) -> list[System] | None:
+    """Return files of trees if none of them begins with the words of the first, otherwise None."""
+    files = [System([sentence for sentence in sentences if sentence], lists) for sentences, lists in results]
+    first, *others = ([sentence.words.forms for sentence in file.sentences[:1]] for file in files)
+    return None if first in others or any(file.lists is not None for file in files) else files
 
 
 def _of_other_words(results: Sequence[Results]) -> list[System] | None:

@@ -22,6 +22,7 @@ from treeparse.corpus.sentences import (
     SentenceOrEnd,
     check_sentence,
     chunks_of,
+    mean_treebank_remark,
     raw_parts,
 )
 from treeparse.data.conllu import LONGEST_FILE, LONGEST_INPUT, ConlluSentence, RawSentence
@@ -94,13 +95,13 @@ class ParsedChunk(Generic[T]):
             out, and a None after each part.
         summary: the counts of the chunk.
         fault: the error that ends the work after these results.
-        doubt: what may be wrong with the input.
+        doubt: what may be wrong with the input or the request; empty for nothing.
     """
 
     results: list[T]
     summary: CorpusSummary
     fault: DataError | None = None
-    doubt: str | None = None
+    doubt: str = ""
 
 
 class ChunkParser:
@@ -108,6 +109,7 @@ class ChunkParser:
 
     def __init__(self, model: Parser | Ensemble, request: CorpusRequest) -> None:
         self.model, self.request = model, request
+        model.check_treebank(request.trees.treebank)
         self._reader, self._tokenizer, trees = request.reader(), request.load_tokenizer(), request.trees
         tree_check = TreeCheck(model.networks[0].config.single_root, partial=True, heads=trees.keep_heads)
         self._tree_check = tree_check if trees.keep_heads or trees.within else None
@@ -124,8 +126,10 @@ class ChunkParser:
         """Parse a chunk; ``advance`` is called after each batch, ``check`` as by ``find_trees``."""
         parsed = ParsedChunk[Result]([], CorpusSummary())
         chunk, fault = self._read(items, parsed.summary)
+        doubts = [mean_treebank_remark(self.model, self.request.trees.treebank)]
         if self._reader.is_text:
-            parsed.doubt = self._text_check.check(sentence.words.forms for sentence in _sentences(chunk))
+            doubts.append(self._text_check.check(sentence.words.forms for sentence in _sentences(chunk)))
+        parsed.doubt = "; ".join(filter(None, doubts))
         size = sum(self._reader.length_of(item) for item in items if isinstance(item, RawSentence))
         reports = _Reports(_sentences(chunk), size, advance)
         chunk, lists, unfit = self._find_trees(chunk, parsed.summary, reports, check)

@@ -109,6 +109,13 @@ def check_sentence(sentence: ConlluSentence, model: Parser | Ensemble) -> None:
         raise sentence.fault(str(error)) from error
 
 
+def mean_treebank_remark(model: Parser | Ensemble, treebank: str | None) -> str | None:
+    """Say that no treebank is named though the model was trained on several; None if one is named."""
+    if treebank is not None or len(model.treebanks) < 2:
+        return None
+    return f"no treebank is named, so the model uses the mean of {', '.join(model.treebanks)}: name one by --treebank"
+
+
 def chunks_of(items: Iterable[RawOrEnd], size: int, words: int) -> Iterator[list[RawOrEnd]]:
     """Yield lists of ``size`` items, shorter ones if they have about ``words`` words, with the Nones between outputs.
 

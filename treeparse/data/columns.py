@@ -17,12 +17,15 @@ class Column:
         title: in messages.
         values: returns the values of a sentence's words, ``_`` for none; None if the sentence lacks the column.
         is_complete: whether a sentence with a word of the value ``_`` lacks the column.
+        has_mean: whether words of the value ``_`` get the mean of the embeddings of all values, so that a sentence
+            without the column can be parsed.
     """
 
     name: str
     title: str
     values: Callable[[Sentence], Sequence[str] | None]
     is_complete: bool = False
+    has_mean: bool = False
 
     def read(self, sentence: Sentence) -> Sequence[str]:
         """Return the values of a sentence's words; raise if the sentence lacks the column."""
@@ -36,11 +39,15 @@ class Column:
         return values
 
 
+TREEBANK = "treebank"  # the column of the name of the sentence's treebank
 # "_" in FEATS means a word without features, which is common; a word without a part of speech was never tagged.
 COLUMNS: Mapping[str, Column] = {
     "upos": Column("upos", "UPOS", lambda sentence: sentence.upos, is_complete=True),
     "xpos": Column("xpos", "XPOS", lambda sentence: sentence.xpos, is_complete=True),
     "feats": Column("feats", "FEATS", lambda sentence: sentence.feats),
+    TREEBANK: Column(
+        TREEBANK, "treebank", lambda sentence: [sentence.treebank or EMPTY] * len(sentence), has_mean=True
+    ),
 }
 """The columns by name. ``feats.Case`` and ``misc.Gloss``, of any feature and any key of MISC, are columns, too."""
 
@@ -70,6 +77,6 @@ def entry(text: str, key: str) -> str:
 
 
 def titles_of(names: Iterable[str]) -> str:
-    """Return the titles of columns as a list in a sentence; an empty string for none."""
-    titles = [column_named(name).title for name in names]
+    """Return the titles of the columns that input must have, as a list in a sentence; an empty string for none."""
+    titles = [column.title for column in map(column_named, names) if not column.has_mean]
     return " and ".join(filter(None, [", ".join(titles[:-1]), *titles[-1:]]))

@@ -105,6 +105,7 @@ def update_labels(
     lengths: IntArray,
     templates: Templates,
     arcs: IntArray,
+    possible: NDArray[np.bool_],
     algorithm: int,
     rate: float,
     root_label: int,
@@ -115,11 +116,12 @@ def update_labels(
     """Learn the labels of gold arcs ``(A, 4)``: item, head, dependent and label; one after the other.
 
     ``algorithm`` is the perceptron's, MIRA's, whose updates ``rate`` bounds, or log-linear learning at this rate. Arcs
-    from the root have ``root_label`` alone, and no others have it; -1 for no such label. Return the loss in nats.
+    from the root have ``root_label`` alone, and no others have it; -1 for no such label. An item has its ``possible``
+    labels ``(B, L)`` alone. Return the loss in nats.
     """
     loss = np.zeros(1)
     numbers = algorithm, float(rate), root_label, float(step)
-    arguments = nodes, lengths, *templates, arcs, *numbers, shift_of(weights), weights, sums, loss
+    arguments = nodes, lengths, *templates, arcs, possible, *numbers, shift_of(weights), weights, sums, loss
     run_batch(_update_labels, np.ones_like, np.arange(len(arcs)), *arguments, threads=1)
     return float(loss[0])
 
@@ -186,6 +188,7 @@ def _update_labels(
     between,
     distance,
     arcs,
+    possible,
     algorithm,
     rate,
     root_label,
@@ -210,8 +213,9 @@ def _update_labels(
         count = arc_features(nodes[b], templates, keys, shift, h, d, seen, features)
         scores[:] = 0
         add_rows(weights, features, count, scale, scores)
-        if root_label >= 0 and labels > 1:
-            scores[root_label] = -np.inf
+        for i in range(labels):
+            if not possible[b, i] or (i == root_label and labels > 1):
+                scores[i] = -np.inf
         loss[0] += _loss(scores, gold)
         if algorithm == LOG_LINEAR:
             _to_gradient(scores, gold, rate)

@@ -17,7 +17,7 @@ from treeparse.metrics.oracle import OracleScores, oracle_scores
 from treeparse.metrics.tags import tag_scores
 
 if TYPE_CHECKING:
-    from treeparse.metrics.torchmetric import AttachmentScores, LabelScores, TagScores
+    from treeparse.metrics.torchmetric import AttachmentScores, LabelScores, TagScores, TreebankScores
 
 __all__ = [
     "REMEDY",
@@ -33,6 +33,7 @@ __all__ = [
     "ReliabilityBin",
     "Scores",
     "TagScores",
+    "TreebankScores",
     "attachment_scores",
     "calibration",
     "compare_counts",
@@ -46,5 +47,5 @@ __all__ = [
     "word_mismatch",
 ]
 __getattr__, __dir__ = names_on_demand(
-    __name__, {"treeparse.metrics.torchmetric": "AttachmentScores LabelScores TagScores"}
+    __name__, {"treeparse.metrics.torchmetric": "AttachmentScores LabelScores TagScores TreebankScores"}
 )  # torchmetrics takes a second to import

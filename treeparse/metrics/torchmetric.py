@@ -1,7 +1,8 @@
 """The scores as torchmetrics: sums over batches and over processes, ready to log."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -69,6 +70,52 @@ class AttachmentScores(SummedCounts):
                     scores = group_scores(group)
                     values |= {f"uas/{name}": scores.uas, f"las/{name}": scores.las}
         return self.as_tensors(values)
+
+
+class TreebankScores(SummedCounts):
+    """UAS and LAS of each of several treebanks, over all batches, and their means.
+
+    ``compute`` returns the means ``uas`` and ``las`` over treebanks, or the scores of the ``choice`` instead, and the
+    scores of each treebank: ``uas/NAME`` and ``las/NAME``. Without names, all sentences are one treebank. The mean LAS
+    leaves out treebanks without labels.
+
+    Args:
+        treebanks: their names.
+        choice: the treebank whose scores are ``uas`` and ``las``; None for the means.
+        **kwargs: as of ``torchmetrics.Metric``.
+    """
+
+    def __init__(self, treebanks: Sequence[str] = (), choice: str | None = None, **kwargs: Any) -> None:
+        super().__init__((len(treebanks) or 1, *GROUPS_SHAPE), **kwargs)
+        self.treebanks, self.choice = tuple(treebanks), choice
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sentence], choice: str | None = None) -> Self:
+        """Return the scores of the treebanks of these sentences."""
+        return cls([*dict.fromkeys(s.treebank for s in sentences if s.treebank is not None)], choice)
+
+    def update(self, gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
+        """Add a batch; raise ``TreeparseError`` as ``attachment_scores``."""
+        counts = sentence_counts(gold, system)
+        for row, name in enumerate(self.treebanks or (None,)):
+            own = [index for index, sentence in enumerate(gold) if name in (None, sentence.treebank)]
+            groups = grouped_counts([gold[index] for index in own], counts[own])
+            self.counts[row] += torch.from_numpy(groups).to(self.counts.device)
+
+    def compute(self) -> dict[str, Tensor]:
+        """Return the scores of all batches, on the metric's device."""
+        scores = [group_scores(row.sum((0, 1))).values() for row in self.counts.cpu().numpy()]
+        chosen = scores if self.choice is None else [scores[self.treebanks.index(self.choice)]]
+        named = dict(zip(self.treebanks, scores, strict=False))
+        by_name = {f"{kind}/{name}": own[kind] for name, own in named.items() for kind in ("uas", "las")}
+        means = self.as_tensors({kind: _mean([own[kind] for own in chosen]) for kind in ("uas", "las")})
+        return means | self.as_tensors(by_name)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean of the values that are numbers; NaN if none is."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
 
 
 class TagScores(SummedCounts):

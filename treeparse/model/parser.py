@@ -194,8 +194,9 @@ class Parser(nn.Module, AnyParser):
 
         The config's ``trees`` and ``single_root`` choose the trees. Label scores are log P(label | arc), so that
         ``base`` is the distribution of the unlabelled trees. They are computed when they are needed and take little
-        memory. Arcs from the root, and no others, have the label of ``root_label``, if any. The config's
-        temperatures divide scores. Scores on a GPU are not validated, because that would sync the device.
+        memory. Arcs from the root, and no others, have the label of ``root_label``, if any. Labels that the sentence's
+        treebank never has in training are impossible. The config's temperatures divide scores. Scores on a GPU are not
+        validated, because that would sync the device.
 
         Args:
             batch: B sentences of up to n words.
@@ -213,14 +214,14 @@ class Parser(nn.Module, AnyParser):
             arcs = arcs.masked_fill(~likely, -torch.inf)
         others = (part.of_arcs(likely) if isinstance(part, PartScores) else part for part in scores.others)
         base = self.trees((arcs, *others), batch.lengths, validate_args=validate)
-        labels, config = scores.labels, self.config
+        labels, possible, config = scores.labels, batch.possible_labels, self.config
         if isinstance(labels, Tensor):  # normalised to log P(label | arc)
             from_root = torch.arange(labels.shape[1], device=labels.device).unsqueeze(-1) == 0
-            labels = with_root_rule(labels.double() / config.label_temperature, from_root, self.root_label).log_softmax(
-                -1
-            )
-        elif config.label_temperature != 1:
-            labels = renormalised(labels, 1 / config.label_temperature)
+            labels = with_root_rule(labels.double() / config.label_temperature, from_root, self.root_label)
+            labels = labels if possible is None else labels.masked_fill(~possible[:, None, None], -torch.inf)
+            labels = labels.log_softmax(-1)
+        elif possible is not None or config.label_temperature != 1:
+            labels = renormalised(labels, 1 / config.label_temperature, possible)
         return LabeledCRF(base if config.temperature == 1 else base.tempered(config.temperature), labels)
 
     def trees(self, scores: Sequence[Tensor], lengths: Tensor, *, validate_args: bool | None = None) -> TreeCRF:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 from treeparse import feature_templates
+from treeparse.data.columns import TREEBANK
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vector_files import WordVectors
 from treeparse.data.features.words import Features
@@ -92,7 +93,7 @@ class LinearConfig(ScorerConfig):
     A feature template such as "h.form d.upos distance" names attributes of the head (h), the dependent (d), for
     siblings the sibling (s), for grandparents the head's head (g), with offsets such as h+1.upos. b.upos makes one
     feature of every distinct tag between head and dependent. Attributes are form, lower, prefix, suffix, shape, upos,
-    xpos, feats, and feats.Case, feats.Number, ... The direction of the arc is in every feature.
+    xpos, feats, treebank, and feats.Case, feats.Number, ... The direction of the arc is in every feature.
 
     Attributes:
         arcs: the feature templates of arcs.
@@ -124,6 +125,14 @@ class LinearConfig(ScorerConfig):
             return feature_templates.read_templates(getattr(self, kind), ROLES[kind])
         except TreeparseError as error:
             raise TreeparseError(f"scorer.{kind}: {error}") from error
+
+    def with_treebank(self) -> Self:
+        """Return the settings with each template twice, once together with the treebank (Daume III 2007)."""
+        texts = {kind: getattr(self, kind) for kind in ROLES}
+        if any(TREEBANK in text for of_kind in texts.values() for text in of_kind):
+            return self
+        doubled = {kind: (*own, *(f"{text} d.{TREEBANK}" for text in own)) for kind, own in texts.items()}
+        return replace(self, **doubled)
 
     def templates_of(self, config: "ParserConfig") -> dict[str, tuple[feature_templates.Template, ...]]:
         """Return the feature templates of the kinds of part that the trees have, and of labels."""

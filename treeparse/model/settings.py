@@ -6,6 +6,7 @@ its ``init_args``.
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
@@ -107,10 +108,16 @@ def plain_settings(settings: Any) -> dict[str, Any]:
 
 def _mapping(settings: Any) -> dict[str, Any]:
     values = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    mapping = {name: _mapping(value) if is_dataclass(value) else value for name, value in values.items()}
+    mapping = {name: _plain(value) for name, value in values.items()}
     if not isinstance(settings, CLASSES):
         return mapping
     return {"class_path": class_path(type(settings)), "init_args": mapping}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return _mapping(value) if is_dataclass(value) else value
 
 
 def class_path(kind: type) -> str:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from treeparse.data.columns import column_named
+from treeparse.data.features.words import SPECIALS, UNKNOWN
 from treeparse.nn.encoder_config import LexicalConfig
 
 DOT = "="  # in names of modules, which must have no dot; keys of FEATS and MISC hold no equals sign
@@ -165,7 +167,8 @@ class LexicalEmbedding(nn.Module):
 
 def tag_tables(config: LexicalConfig, sizes: Mapping[str, int]) -> nn.ModuleDict:
     """Return an embedding for each column of tags that the model reads."""
-    tables = {name: _table(sizes[name], config.tag_size, silent=2) for name in config.tags}
+    kinds = {name: MeanEmbedding if column_named(name).has_mean else nn.Embedding for name in config.tags}
+    tables = {name: _table(sizes[name], config.tag_size, silent=2, kind=kind) for name, kind in kinds.items()}
     return nn.ModuleDict({name.replace(".", DOT): table for name, table in tables.items()})
 
 
@@ -193,9 +196,20 @@ def spelling_and_tags(
         yield table(features[name.replace(DOT, ".")])
 
 
-def _table(count: int, size: int, *, silent: int = 1) -> nn.Embedding:
+class MeanEmbedding(nn.Embedding):
+    """An embedding of values in which the unknown value has the mean of the vectors of all values."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        values = self.weight[len(SPECIALS) :]
+        mean = values.sum(0, keepdim=True) / max(len(values), 1)
+        unknown = SPECIALS.index(UNKNOWN)
+        weight = torch.cat([self.weight[:unknown], mean, self.weight[unknown + 1 :]])
+        return functional.embedding(input, weight, self.padding_idx)
+
+
+def _table(count: int, size: int, *, silent: int = 1, kind: type[nn.Embedding] = nn.Embedding) -> nn.Embedding:
     """Return an embedding whose first ``silent`` rows are 0: padding, and the unknown tag, which training never has."""
-    table = nn.Embedding(count, size, padding_idx=0)
+    table = kind(count, size, padding_idx=0)
     # The parts enter one LSTM together, so each vector starts with a length of about 1 at any size.
     nn.init.normal_(table.weight, std=size**-0.5)
     with torch.no_grad():

@@ -82,9 +82,9 @@ def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool
             `treeparse.training.train`.
     """
     folder = Path(config.output)
-    if config.data.temperature is not None:
+    if config.data.temperature is not None or config.data.treebanks:
         raise TreeparseError(
-            "data.temperature draws from several treebanks, and folds would mix these treebanks: leave it out."
+            "data.temperature and data.treebanks are of several treebanks, and folds would mix these: leave them out."
         )
     if not on_one_device(config.trainer):
         raise TreeparseError(
@@ -93,7 +93,7 @@ def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool
         )
     check_rereadable_files(config.data, "cross-parsing reads its data for every parser")
     sentences = load_treebank(  # as training does
-        config.data.train,
+        config.data.train or [],
         partial=config.data.partial,
         single_root=config.model.single_root,
         on_invalid=(lambda fault: None) if config.data.skip_invalid else None,

@@ -16,6 +16,8 @@ query, or in a body that is ``application/x-www-form-urlencoded`` or ``multipart
                      predict does; in JSON Lines as fields of each tree
     kbest            a number K: the K best trees of each sentence, as the command kbest writes them
     sample           a number K: K trees drawn at random, as the command sample writes them
+    treebank         the name of a treebank that the model was trained on: parse as it is annotated; by default their
+                     mean
     seed             of samples, a whole number (default 0): the same data and seed give the same trees
 
 An answer is JSON::

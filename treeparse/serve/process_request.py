@@ -11,7 +11,7 @@ from treeparse.model import TreeRequest
 
 RETRY_AFTER = 2  # seconds after which a refused client should retry
 FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: present, or "none"; their values are options of UDPipe
-NAMES = ("data", "model", "input", "output", *FLAGS, "kbest", "sample", "seed", "probabilities")
+NAMES = ("data", "model", "input", "output", *FLAGS, "kbest", "sample", "seed", "probabilities", "treebank")
 INPUTS = ("conllu", "horizontal", "vertical")
 OUTPUTS = tuple(TEXT_WRITERS)
 SWITCH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -129,8 +129,8 @@ def _trees(values: Mapping[str, str], limits: Limits) -> TreeRequest:
     for method in ("kbest", "sample"):
         if method in values:
             k = _number(method, values[method], 1, limits.trees)
-            return TreeRequest(method, k, probabilities=probabilities, seed=seed)
-    return TreeRequest(probabilities=probabilities)
+            return TreeRequest(method, k, probabilities=probabilities, seed=seed, treebank=values.get("treebank"))
+    return TreeRequest(probabilities=probabilities, treebank=values.get("treebank"))
 
 
 def _number(name: str, text: str, least: int, most: int) -> int:

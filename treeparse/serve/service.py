@@ -182,6 +182,10 @@ class Service:
         """
         request = read_request(parameters, self.models, self.limits)
         data, model = parameters["data"], self.models[request.model]
+        try:
+            model.check_treebank(request.trees.treebank)
+        except TreeparseError as error:
+            raise RequestError(400, str(error)) from error
         job = Job(request, await asyncio.to_thread(read_sentences, data, request, model, self.limits))
         self.put(job)
         try:

@@ -170,6 +170,7 @@ class EpochTable(pl.Callback):
             dev_loss=metrics.get("dev_loss"),
             terms={name.removeprefix(TERM): value for name, value in losses.items() if name.startswith(TERM)},
             dev_tags={name: metrics[name] for name in TAG_SCORES if name in metrics},
+            dev_treebanks={name: value for name, value in metrics.items() if name.startswith(("uas/", "las/"))},
         )
 
 

@@ -53,8 +53,7 @@ def cached_indexer(config: ResolvedConfig, parser: Parser, sentences: Sequence[S
         _fill(cache, missing, parser, config, console)
     else:
         console.say(f"the frozen layers of all sentences are in {root}")
-    own = parser.indexer
-    return Indexer(CachedSubwords(features, cache), own.labels, own.tags, reserves_root=own.reserves_root)
+    return parser.indexer.with_features(CachedSubwords(features, cache))
 
 
 def _key(encoder: TransformerEncoder, subwords: SubwordFeatures, architecture: Mapping[str, Any], dtype: str) -> str:

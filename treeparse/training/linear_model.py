@@ -30,7 +30,7 @@ from treeparse.kernels.linear_updates import (
     margin_steps,
     update_labels,
 )
-from treeparse.metrics import AttachmentScores
+from treeparse.metrics import TreebankScores
 from treeparse.model import Parser
 from treeparse.model.linear_scorer import LinearScorer, nodes_of
 from treeparse.names import Algorithm
@@ -255,6 +255,9 @@ class LinearLearner:
         labels = batch.labels
         if labels is None:
             return 0.0
+        possible = batch.possible_labels
+        if possible is None:
+            possible = torch.ones(len(batch), self.weights["labels"].shape[1], dtype=torch.bool)
         item, word = ((labels >= 0) & (heads >= 0)).nonzero(as_tuple=True)
         arcs = torch.stack([item, heads[item, word], word, labels[item, word]], -1).numpy()
         rate = self.rate if self.config.algorithm == "log_linear" else self.config.step_limit
@@ -263,6 +266,7 @@ class LinearLearner:
             batch.lengths.numpy(),
             self.scorer.arrays["labels"],
             arcs,
+            possible.numpy(),
             LABEL_ALGORITHMS[self.config.algorithm],
             rate,
             self.scorer.root_label,
@@ -304,9 +308,11 @@ def check_linear(config: TrainConfig) -> None:
             "A linear model is trained by learning.algorithm, not by an objective: leave out objective, or choose "
             "another model.scorer."
         )
-    if config.data.unlabelled is not None or config.data.temperature is not None:
+    weights = {treebank.weight for treebank in config.data.treebanks.values()}
+    if config.data.unlabelled is not None or config.data.temperature is not None or len(weights) > 1:
         raise TreeparseError(
-            "A linear model learns from whole treebanks alone: leave out data.unlabelled and data.temperature."
+            "A linear model learns from whole treebanks alone: leave out data.unlabelled, data.temperature and weights "
+            "of data.treebanks."
         )
     if config.learning.algorithm == "log_linear" and not config.model.tree_family.has_sums:
         raise TreeparseError(
@@ -359,18 +365,20 @@ def _epoch(
     words, seconds = sum(map(len, training.train)), time.perf_counter() - started
     assert isinstance(evaluated.scorer, LinearScorer)
     evaluated.scorer.set_weights(**learner.averages())
-    scores = AttachmentScores()
+    scores = TreebankScores.of(training.dev, training.config.data.dev_choice)
     if training.dev:
         scores.update(training.dev, with_parses(training.dev, evaluated.parse(training.dev)))
-    values = {name: float(value) for name, value in scores.compute().items()} if training.dev else {}
+    computed = {name: float(value) for name, value in scores.compute().items()} if training.dev else {}
+    values = {name: value for name, value in computed.items() if not math.isnan(value)}
     return EpochRecord(
         epoch=epoch,
         loss=loss / words,
         learning_rate=learner.rate,
         dev_uas=values.get("uas"),
-        dev_las=None if math.isnan(values.get("las", math.nan)) else values["las"],
+        dev_las=values.get("las"),
         words_per_second=words / seconds,
         seconds=time.perf_counter() - started,
+        dev_treebanks={name: value for name, value in values.items() if "/" in name},
     )
 
 

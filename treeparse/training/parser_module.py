@@ -20,7 +20,7 @@ from treeparse.data.batches.treebank_module import TreebankModule
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.parses import Parse, with_parses
 from treeparse.errors import TreeparseError
-from treeparse.metrics import AttachmentScores, TagScores
+from treeparse.metrics import TagScores, TreebankScores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.sentence import Sentence
@@ -167,6 +167,7 @@ class ParserModule(pl.LightningModule):
         objective: the loss.
         config: how the loss is minimised.
         name_of: returns what messages call the sentence of an index of a batch.
+        scores: of the dev set; by default of all sentences together.
     """
 
     def __init__(
@@ -176,12 +177,13 @@ class ParserModule(pl.LightningModule):
         config: ResolvedOptimization,
         *,
         name_of: Callable[[int], str] = str,
+        scores: TreebankScores | None = None,
     ) -> None:
         super().__init__()
         self.parser, self.objective, self.config, self.name_of = parser, objective, config, name_of
         decay = config.average_decay
         self.average: MovingAverage | None = None if decay is None else MovingAverage(parser, decay)
-        self.scores, self.tag_scores, self.means = AttachmentScores(), TagScores(), nn.ModuleDict()
+        self.scores, self.tag_scores, self.means = scores or TreebankScores(), TagScores(), nn.ModuleDict()
         self._numbers = FiniteNumbers(self._failed)
 
     @property
@@ -288,8 +290,7 @@ class ParserModule(pl.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Log the scores of the dev set. Callbacks choose a model by them."""
-        scores = self.scores.compute()  # of all devices
-        shown = {name: scores[name] for name in ("uas", "las")}
+        shown = self.scores.compute()  # of all devices
         shown |= self.tag_scores.compute() if self.parser.tag_names else {}
         self.log_dict(shown, sync_dist=True, reduce_fx="max")  # the maximum of equal numbers has no rounding
         self.scores.reset()

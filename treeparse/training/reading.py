@@ -27,6 +27,7 @@ from treeparse.training.treebanks import data_files
 from treeparse.user_code import import_code
 
 FILES = ("data.train", "data.dev", "data.unlabelled")  # options that take several values, separated by spaces
+TREEBANKS = "data.treebanks."
 LENGTHS = ("optimization.epochs", "optimization.steps")  # of a run, each a minimum
 CLASSES = """
 --model.encoder TransformerConfig chooses another encoder, --model.encoder.help TransformerConfig lists its settings;
@@ -53,9 +54,10 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
     named = _read_options(options)
     settings = {} if path is None else _file_settings(path)
     settings = _without_replaced(settings, named, lengths=not of_run)
+    settings, others = _with_treebanks(settings, named)
     parser = _settings_parser()
     try:
-        parsed = parser.parse_args([*_as_arguments(settings), *_option_arguments(named)])
+        parsed = parser.parse_args([*_as_arguments(settings), *_option_arguments(others)])
         objective = parsed.pop("objective")  # the run builds it, once: it may load models
         values = parser.instantiate(parsed)
     except TreeparseError:
@@ -203,6 +205,23 @@ def _without_replaced(settings: dict[Any, Any], options: Options, *, lengths: bo
         else values
         for section, values in settings.items()
     }
+
+
+def _with_treebanks(settings: dict[Any, Any], options: Options) -> tuple[dict[Any, Any], Options]:
+    """Put options such as data.treebanks.NAME.train into the settings of a file; return the other options, too.
+
+    jsonargparse takes a value of a mapping as one option, but no part of the value.
+    """
+    own = [(name.removeprefix(TREEBANKS), values) for name, values in options if name.startswith(TREEBANKS)]
+    if not own:
+        return settings, options
+    data = settings.get("data") or {}
+    treebanks = {name: dict(values) for name, values in (data.get("treebanks") or {}).items()}
+    for name, values in own:
+        treebank, _, key = name.rpartition(".")
+        treebanks.setdefault(treebank, {})[key] = values[0] if len(values) == 1 else values or None
+    others = [(name, values) for name, values in options if not name.startswith(TREEBANKS)]
+    return {**settings, "data": {**data, "treebanks": treebanks}}, others
 
 
 def _suggestion(settings: Mapping[Any, Any], options: Options) -> str:

@@ -240,7 +240,7 @@ def write_card(
 
 def _use(parser: Parser, provenance: Provenance | None) -> str:
     """Show how to parse an example of the treebank, or a file if there is no example or the model reads tags."""
-    example = () if provenance is None or parser.indexer.features.tag_columns() else provenance.example
+    example = () if provenance is None or titles_of(parser.indexer.features.tag_columns()) else provenance.example
     read = "" if example else "from treeparse.data import read_conllu\n"
     words = f"[{json.dumps(example, ensure_ascii=False)}]" if example else 'read_conllu("my-text.conllu")'
     return f"""```python
@@ -270,13 +270,15 @@ def _description(parser: Parser) -> str:
     roots = "exactly one word" if config.single_root else "one word or more"
     weights = sum(tensor.numel() for tensor in parser.base_weights().values())
     tags, predicted = titles_of(features.tag_columns()), titles_of(parser.tag_names)
+    names = ", ".join(parser.indexer.treebanks)
+    treebanks = f" It parses as one of the treebanks {names} (`treeparse predict --treebank NAME`)." if names else ""
     read = f" and their {tags}" if tags else ""
     prediction = f" It predicts {predicted}, too (`treeparse predict --tags`)." if predicted else ""
     return (
         f"A graph-based dependency parser by treeparse: {config.scorer.description(config)} of arcs and "
         f"{len(parser.indexer.labels)} labels, {weights:,} weights. It gives "
         f"probabilities to {config.tree_family.description}, with {roots} under the root. It reads the words of a "
-        f"sentence{read}, split as in the treebanks below.{prediction}"
+        f"sentence{read}, split as in the treebanks below.{prediction}{treebanks}"
     )
 
 
@@ -289,6 +291,9 @@ def _scores(history: Sequence[EpochRecord], tests: Mapping[str, AttachmentReport
     yield "|:--|--:|--:|--:|--:|--:|"
     if best.dev_uas is not None:
         yield f"| the dev set, which chose the epoch | | {_percent(best.dev_uas)} | {_percent(best.dev_las)} | | |"
+    for name in dict.fromkeys(key.partition("/")[2] for key in best.dev_treebanks):
+        scores = (best.dev_treebanks.get(f"{kind}/{name}") for kind in ("uas", "las"))
+        yield f"| the dev set of {name} | | {' | '.join(map(_percent, scores))} | | |"
     for name, report in tests.items():
         shares = (report.uas, report.las, report.clas, report.complete_match)
         yield f"| {name} | {report.sentences:,} | {' | '.join(map(_percent, shares))} |"
@@ -324,12 +329,18 @@ def _training(parser: Parser, history: Sequence[EpochRecord], provenance: Proven
 
 def _without_folders(settings: Mapping[str, Any]) -> str:
     """Return the settings as YAML, with files by their names alone, because paths may reveal private names."""
-    data = {**settings["data"]}
-    for name in ("train", "dev", "unlabelled", "vectors", "cache"):
-        if data.get(name) is not None:
-            paths = data[name]
-            data[name] = [Path(path).name for path in paths] if isinstance(paths, list) else Path(paths).name
+    data = _without_paths(settings["data"])
+    data["treebanks"] = {name: _without_paths(treebank) for name, treebank in data.get("treebanks", {}).items()}
     shown = {**settings, "data": data, "output": Path(settings["output"]).name}
     if shown.get("init_from") is not None:
         shown["init_from"] = Path(shown["init_from"]).name
     return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
+
+
+def _without_paths(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the names of files instead of their paths."""
+    shown = {**settings}
+    for name in ("train", "dev", "unlabelled", "vectors", "cache"):
+        if (paths := shown.get(name)) is not None:
+            shown[name] = [Path(path).name for path in paths] if isinstance(paths, list) else Path(paths).name
+    return shown

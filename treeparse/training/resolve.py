@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from treeparse.data.batches.mixing import EpochSampler
+from treeparse.data.columns import TREEBANK
+from treeparse.errors import TreeparseError
+from treeparse.model.parser_config import LinearConfig
 from treeparse.nn.precision import has_bfloat16
 from treeparse.training.train_config import (
     SECTIONS,
@@ -68,7 +71,7 @@ def resolve_settings(
     """
     earlier = earlier or {}
     optimization = _with_earlier_values(config.optimization, earlier.get("optimization", {}))
-    has_dev = data.dev is not None or data.dev_share > 0
+    has_dev = data.has_dev_files or data.dev_share > 0
     optimization = _resolve_optimization(optimization, steps_per_epoch, has_dev, config.trainer.get("max_epochs"))
     precision = config.trainer.get("precision") or earlier.get("trainer", {}).get("precision")
     if precision is None:  # without instructions for it, bfloat16 is slow
@@ -83,6 +86,19 @@ def with_trainers_epochs(config: TrainConfig) -> TrainConfig:
     lengths = {} if epochs is None else {"epochs": epochs, "steps": "auto"}
     lengths |= {} if every is None else {"dev_every": every}
     return replace(config, optimization=replace(config.optimization, **lengths))
+
+
+def with_treebank_column(config: TrainConfig) -> TrainConfig:
+    """Return the settings of a model that reads the treebank of a sentence, if the data names treebanks."""
+    model, encoder = config.model, config.model.encoder
+    if not config.data.treebanks:
+        return config
+    if isinstance(model.scorer, LinearConfig):
+        return replace(config, model=replace(model, scorer=model.scorer.with_treebank()))
+    if (tags := getattr(encoder, "tags", None)) is None:
+        raise TreeparseError(f"data.treebanks needs an encoder with the setting tags, which {encoder.name} is not.")
+    encoder = encoder if TREEBANK in tags else replace(encoder, **{"tags": (*tags, TREEBANK)})
+    return replace(config, model=replace(model, encoder=encoder))
 
 
 def batches_per_step(trainer: TrainerSettings, processes: int) -> int:

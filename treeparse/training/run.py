@@ -15,7 +15,7 @@ from treeparse.data.files import display_name, expand_paths, is_stream
 from treeparse.data.parses import with_parses
 from treeparse.data.raw_text import multiword_tokens
 from treeparse.errors import TreeparseError
-from treeparse.metrics import attachment_scores
+from treeparse.metrics import TreebankScores, attachment_scores
 from treeparse.model import Parser
 from treeparse.model.temperature import fit_temperatures
 from treeparse.objectives import Objective
@@ -35,6 +35,7 @@ from treeparse.training.resolve import (
     resolve_data,
     resolve_settings,
     with_trainers_epochs,
+    with_treebank_column,
     workload,
 )
 from treeparse.training.run_directory import (
@@ -54,9 +55,9 @@ from treeparse.training.treebanks import (
     data_files,
     dev_sentences,
     files_remark,
-    listed,
     load_training_mix,
     load_treebanks,
+    patterns_of,
     say_columns,
     say_doubts,
     say_missing,
@@ -157,7 +158,7 @@ def _begun(
         run.write_parser(training.parser)
         if not run.provenance.exists():
             device = torch.device("cpu") if config.is_linear else training_device(config.trainer)
-            Provenance.of(expand_paths(listed(config.data.train)), training.train, device).write(run)
+            Provenance.of(expand_paths(patterns_of(config.data, "train")), training.train, device).write(run)
     return training, state
 
 
@@ -168,7 +169,7 @@ def _prepare(
     earlier = None if state is None else state.identity["settings"]
     if not processes.is_first:
         earlier = run.read_settings()
-    config = with_trainers_epochs(config)
+    config = with_treebank_column(with_trainers_epochs(config))
     with console.during("reading the treebanks"):
         treebanks = load_treebanks(config, console.say)
     train = treebanks.train_words
@@ -200,7 +201,8 @@ def _prepare(
         return LinearTraining(resolved, parser, train, dev, identity)
     indexer = cached_indexer(resolved, parser, [*train, *dev], console)
     name_of = partial(treebanks.name_of, text=mix.unlabelled)
-    module = ParserModule(parser, objective, resolved.optimization, name_of=name_of)
+    scores = TreebankScores.of(dev, data.dev_choice)
+    module = ParserModule(parser, objective, resolved.optimization, name_of=name_of, scores=scores)
     work = workload(resolved, sampler, words, dev_words=sum(map(len, dev)))
     batches = TreebankModule(
         train,

@@ -40,13 +40,14 @@ class EpochRecord:
         epoch: the last of these epochs, counted from 1.
         loss: mean over their words in nats.
         learning_rate: the rate of the last step.
-        dev_uas: UAS in [0, 1]; None without a dev set.
-        dev_las: LAS in [0, 1]; None without a dev set, or if it has no labels.
+        dev_uas: UAS in [0, 1]; None without a dev set. Of several treebanks the mean, or that of data.dev_choice.
+        dev_las: LAS in [0, 1], likewise; None without a dev set, or if it has no labels.
         words_per_second: speed of training alone.
         seconds: time with the dev set.
         dev_loss: nats a word; None without a dev set.
         terms: means of the loss's terms by name, without their weights, if there are several.
         dev_tags: scores of predicted tags in [0, 1], by ``upos`` and so on.
+        dev_treebanks: UAS and LAS of each treebank in [0, 1], as ``uas/NAME`` and ``las/NAME``, if they have names.
     """
 
     epoch: int
@@ -59,12 +60,15 @@ class EpochRecord:
     dev_loss: float | None = None
     terms: Mapping[str, float] = field(default_factory=dict)
     dev_tags: Mapping[str, float] = field(default_factory=dict)
+    dev_treebanks: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         columns = [f"epoch {self.epoch:3d}", f"loss {self.loss:7.4f}"]
         columns += [f"{name} {value:.4f}" for name, value in self.terms.items()]
         scores = {"dev UAS": self.dev_uas, "LAS": self.dev_las}
         columns += [f"{name} {value:6.2%}" for name, value in scores.items() if value is not None]
+        scores_by_name = ((*key.split("/"), value) for key, value in self.dev_treebanks.items())
+        columns += [f"{name} {kind.upper()} {value:6.2%}" for kind, name, value in scores_by_name]
         columns += [f"{TAG_SCORES[name]} {value:6.2%}" for name, value in self.dev_tags.items()]
         if self.dev_loss is not None:
             columns.append(f"dev loss {self.dev_loss:7.4f}")
@@ -72,10 +76,13 @@ class EpochRecord:
         return "   ".join(columns)
 
     def columns(self) -> dict[str, Any]:
-        """Return the record as a row of a table: terms as ``term/NAME``, and scores of tags as ``dev_NAME``."""
+        """Return the record as a row of a table: terms as ``term/NAME``, scores of tags and treebanks as ``dev_...``.
+
+        The name of a treebank's score is ``las/NAME``.
+        """
         values = asdict(self)
-        terms, tags = values.pop("terms"), values.pop("dev_tags")
-        values |= {f"dev_{name}": value for name, value in tags.items()}
+        terms, scores = values.pop("terms"), values.pop("dev_tags") | values.pop("dev_treebanks")
+        values |= {f"dev_{name}": value for name, value in scores.items()}
         return values | {f"term/{name}": value for name, value in terms.items()}
 
 
@@ -119,7 +126,7 @@ def is_finished(history: Sequence[EpochRecord], *, epochs: int, patience: int | 
 def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
     """Write the whole history as CSV; it replaces the file."""
     text, rows = io.StringIO(), [record.columns() for record in history]
-    names = [column.name for column in fields(EpochRecord) if column.name not in ("terms", "dev_tags")]
+    names = [column.name for column in fields(EpochRecord) if column.name not in ("terms", "dev_tags", "dev_treebanks")]
     names += sorted({name for row in rows for name in row} - set(names))
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
@@ -145,9 +152,14 @@ def _record(row: Mapping[str, str]) -> EpochRecord:
     values = {name: float(text) for name, text in row.items() if text}
     terms = {name.removeprefix("term/"): value for name, value in values.items() if name.startswith("term/")}
     tags = {name: values[f"dev_{name}"] for name in TAG_SCORES if f"dev_{name}" in values}
+    treebanks = {
+        name.removeprefix("dev_"): value for name, value in values.items() if name.startswith("dev_") and "/" in name
+    }
     known = {column.name for column in fields(EpochRecord)} & row.keys()
     columns: dict[str, Any] = {name: values.get(name) for name in known}
-    return EpochRecord(**columns | {"epoch": int(row["epoch"]), "terms": terms, "dev_tags": tags})
+    return EpochRecord(
+        **columns | {"epoch": int(row["epoch"]), "terms": terms, "dev_tags": tags, "dev_treebanks": treebanks}
+    )
 
 
 @dataclass(frozen=True)

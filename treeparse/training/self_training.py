@@ -210,6 +210,8 @@ class _SelfTraining:
 def _text(config: TrainConfig) -> UnlabelledText:
     """Return the text; raise if there is none, or if the objective learns from sentences without trees."""
     data = config.data
+    if data.treebanks:
+        raise TreeparseError("Self-training learns from one treebank: name its files as data.train.")
     if data.unlabelled is None:
         raise TreeparseError("Self-training needs sentences without trees: name files as data.unlabelled.")
     kinds = build_objective(config.objective).kinds()

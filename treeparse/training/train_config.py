@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_type_hints
@@ -18,6 +19,7 @@ from treeparse.training.trainer import TrainerSettings
 Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
 SEEDS = 2**63
 MOST, MOST_EPOCHS = 10**9, 10**6  # of any whole number: what is larger would never end, or never start
+TREEBANK_NAME = re.compile(r"[A-Za-z0-9_-]+")
 MOST_RATIO = 1000  # of unlabelled words
 # The ranges of numbers, by the names of settings.
 LEAST = {
@@ -57,12 +59,35 @@ def _broken_rule(name: str, number: float) -> str | None:
 
 
 @dataclass(frozen=True)
+class TreebankConfig:
+    """One of the treebanks of ``data.treebanks``.
+
+    Attributes:
+        train: CoNLL-U files or globs to train on.
+        dev: CoNLL-U files or globs to measure; null for none.
+        weight: factor of the number of its sentences in an epoch.
+    """
+
+    train: list[str] | str
+    dev: list[str] | str | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
 class DataConfig:
     """Treebanks and batches.
 
     Attributes:
         train: CoNLL-U files or globs to train on; $VARIABLES and ~ are expanded. As options, train, dev and unlabelled
-            take several values (--data.train a.conllu b.conllu) or a list ([a.conllu, b.conllu]).
+            take several values (--data.train a.conllu b.conllu) or a list ([a.conllu, b.conllu]); null if there are
+            treebanks.
+        treebanks: several treebanks for one model, by their names, of letters, digits, - and _, each with its files
+            train and, unless null, dev, and a weight (1). As options, --data.treebanks.NAME.train a.conllu, .dev and
+            .weight. The model learns a vector for each treebank, which it reads with every word; a linear model learns
+            its features once for all treebanks and once for each. A sentence never gets a label that its treebank does
+            not have. A weight multiplies the number of sentences that an epoch draws. predict --treebank NAME parses as
+            that treebank is annotated.
+        dev_choice: the treebank whose dev LAS chooses the best epoch; null for the mean of all that have dev files.
         dev: CoNLL-U files or globs whose LAS chooses the best epoch; null for none: the last epoch makes the model.
         dev_share: share of the training sentences that is held out as the dev set if there are no dev files.
         batch_words: most words of a batch, padding included, or most subwords if the encoder reads subwords; auto
@@ -97,7 +122,9 @@ class DataConfig:
             and batch_squared; turns for batches of one kind, by turns.
     """
 
-    train: list[str] | str
+    train: list[str] | str | None = None
+    treebanks: dict[str, TreebankConfig] = field(default_factory=dict)
+    dev_choice: str | None = None
     dev: list[str] | str | None = None
     dev_share: float = 0.0
     batch_words: int | Auto = "auto"
@@ -119,12 +146,13 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         _check_numbers("data", self)
+        self._check_treebanks()
         if self.dev_share and self.partial:
             raise TreeparseError(
                 "data.dev_share cannot be used with data.partial, because the held-out trees may be incomplete: name a "
                 "file as data.dev."
             )
-        if self.dev_share and self.dev is not None:
+        if self.dev_share and self.has_dev_files:
             raise TreeparseError(
                 "data.dev and data.dev_share cannot be used together: set data.dev to null, or data.dev_share to 0."
             )
@@ -136,11 +164,44 @@ class DataConfig:
             raise TreeparseError(
                 "data.mixing turns needs unlabelled text, but data.unlabelled is null: name files as data.unlabelled."
             )
-        if self.temperature is not None and (isinstance(self.train, str) or len(self.train) < 2):
+        several = self.treebanks if self.treebanks or isinstance(self.train, str) else self.train or ()
+        if self.temperature is not None and len(several) < 2:
             raise TreeparseError(
                 "data.temperature needs several treebanks, but data.train names one: list them, [a.conllu, b.conllu], "
                 "one treebank an entry."
             )
+
+    def _check_treebanks(self) -> None:
+        if not self.train and not self.treebanks:
+            raise TreeparseError(
+                "There is nothing to train on: name CoNLL-U files as data.train, or treebanks as data.treebanks."
+            )
+        if self.treebanks and (self.train or self.dev):
+            raise TreeparseError(
+                "data.treebanks cannot be used with data.train and data.dev: name their files as a treebank, too, and "
+                "set these to null."
+            )
+        for name, treebank in self.treebanks.items():
+            if not TREEBANK_NAME.fullmatch(name):
+                raise TreeparseError(
+                    f"The name of a treebank must have letters, digits, - and _ alone, got {name!r:.60} in "
+                    "data.treebanks."
+                )
+            if not 0 < treebank.weight < math.inf:
+                raise TreeparseError(
+                    f"data.treebanks.{name}.weight must be more than 0 and finite, got {treebank.weight}."
+                )
+        measured = [name for name, treebank in self.treebanks.items() if treebank.dev is not None or self.dev_share]
+        if self.dev_choice is not None and self.dev_choice not in measured:
+            raise TreeparseError(
+                f"data.dev_choice must be a treebank of data.treebanks with dev files ({', '.join(measured) or 'none'}"
+                f"), got {self.dev_choice!r:.60}."
+            )
+
+    @property
+    def has_dev_files(self) -> bool:
+        """Whether there are files to measure."""
+        return self.dev is not None or any(treebank.dev is not None for treebank in self.treebanks.values())
 
 
 @dataclass(frozen=True)

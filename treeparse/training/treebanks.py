@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -37,7 +38,7 @@ class Treebanks:
     Attributes:
         train: training sentences, treebank after treebank.
         dev: sentences of the dev set.
-        sizes: number of training sentences of each treebank; one treebank unless data.temperature is set.
+        sizes: number of training sentences of each treebank; one unless data.treebanks or data.temperature is set.
     """
 
     train: list[ConlluSentence]
@@ -59,13 +60,12 @@ class Treebanks:
 
 def load_treebanks(config: TrainConfig, say: Say) -> Treebanks:
     """Load the training sentences and the dev set; ``say`` is told what is left out or held out."""
-    patterns, share = listed(config.data.train), config.data.dev_share
-    groups = [patterns] if config.data.temperature is None else [[pattern] for pattern in patterns]
-    treebanks = _load(config, "train", groups, say)
+    share, data = config.data.dev_share, config.data
+    treebanks = _load(config, "train", _groups(data, "train"), say)
     numbered = [(number, sentence) for number, treebank in enumerate(treebanks) for sentence in treebank]
     train = [sentence for _, sentence in numbered]
-    if config.data.dev is not None:
-        (dev,) = _load(config, "dev", [listed(config.data.dev)], say)
+    if data.has_dev_files:
+        dev = [*chain.from_iterable(_load(config, "dev", _groups(data, "dev"), say))]
         return Treebanks(train, dev, [*map(len, treebanks)])
     if not share:
         say("no data.dev: nothing is measured, and the last epoch makes the model (data.dev_share would hold some out)")
@@ -77,9 +77,24 @@ def load_treebanks(config: TrainConfig, say: Say) -> Treebanks:
     return Treebanks([sentence for _, sentence in rest], [sentence for _, sentence in dev], sizes)
 
 
+def _groups(data: DataConfig, part: str) -> list[tuple[str | None, list[str]]]:
+    """Return the treebanks of a part, train or dev: the name of each, if it has one, and its patterns of files."""
+    named = [(name, listed(getattr(treebank, part))) for name, treebank in data.treebanks.items()]
+    patterns = listed(getattr(data, part))
+    if part == "train" and data.temperature is not None:
+        return [*named, *((None, [pattern]) for pattern in patterns)]
+    return [(name, group) for name, group in [*named, (None, patterns)] if group]
+
+
+def patterns_of(data: DataConfig, part: str) -> list[str]:
+    """Return the patterns of the files of a part, train or dev, of all treebanks."""
+    return [pattern for _, patterns in _groups(data, part) for pattern in patterns]
+
+
 def data_files(data: DataConfig) -> list[Path]:
     """Return the files of all settings of the data; raise if one is missing, or a pipe is named twice."""
-    return expand_paths([*listed(data.train), *listed(data.dev), *listed(data.unlabelled), *listed(data.vectors)])
+    treebanks = [*patterns_of(data, "train"), *patterns_of(data, "dev")]
+    return expand_paths([*treebanks, *listed(data.unlabelled), *listed(data.vectors)])
 
 
 def check_rereadable_files(data: DataConfig, reason: str) -> None:
@@ -131,28 +146,34 @@ def say_columns(parser: Parser, train: Sequence[Sentence], say: Say) -> None:
 def files_remark(data: DataConfig, treebanks: Treebanks) -> str:
     """Name the files that a run trains on, and those of its dev set."""
     measure = "nothing is measured"
-    if data.dev is not None:
-        measure = f"measured on {_file_names(data.dev)}"
+    if data.has_dev_files:
+        measure = f"measured on {_file_names(patterns_of(data, 'dev'))}"
     elif treebanks.dev:
         measure = f"measured on {len(treebanks.dev):,} sentences held out of them"
+    if data.treebanks and treebanks.dev:
+        measure += f", by the {f'scores of {data.dev_choice}' if data.dev_choice else 'mean over treebanks'}"
     text = "" if data.unlabelled is None else f" and the text of {_file_names(data.unlabelled)}"
-    return f"training on {_file_names(data.train)}{text}; {measure}"
+    names = [(f"{name}: " if name else "") + _file_names(patterns) for name, patterns in _groups(data, "train")]
+    return f"training on {', '.join(names)}{text}; {measure}"
 
 
-def _file_names(patterns: list[str] | str) -> str:
+def _file_names(patterns: Sequence[str] | str) -> str:
     """Name the files of some patterns: all, or the first and the last of more than three."""
-    files = [str(path) for path in expand_paths(listed(patterns))]
+    files = [str(path) for path in expand_paths([patterns] if isinstance(patterns, str) else patterns)]
     return ", ".join(files) if len(files) <= 3 else f"{len(files)} files, {files[0]} to {files[-1]}"
 
 
 def load_training_mix(config: TrainConfig, treebanks: Treebanks, say: Say) -> TrainingMix:
     """Return what an epoch consists of; ``say`` is told the draw of each treebank and the first faulty sentence."""
     data, draw, lengths = config.data, None, [len(sentence.words) for sentence in treebanks.train]
-    if data.temperature is not None:
-        draw = SmoothedDraw(treebanks.sizes, data.temperature, config.seed)
+    weights = [treebank.weight for treebank in data.treebanks.values()]
+    if data.temperature is not None or len({*weights}) > 1:
+        draw = SmoothedDraw(treebanks.sizes, data.temperature or 1.0, config.seed, weights)
         shares = (
-            f"{count:,} of {size:,} sentences of {pattern}"
-            for count, size, pattern in zip(draw.counts(), treebanks.sizes, data.train, strict=True)
+            f"{count:,} of {size:,} sentences of {name}"
+            for count, size, name in zip(
+                draw.counts(), treebanks.sizes, data.treebanks or data.train or (), strict=True
+            )
         )
         say(f"an epoch draws {'; '.join(shares)}")
     if data.unlabelled is None:
@@ -249,8 +270,10 @@ def listed(patterns: list[str] | str | None) -> list[str]:
     return [patterns] if isinstance(patterns, str) else patterns or []
 
 
-def _load(config: TrainConfig, name: str, groups: list[list[str]], say: Say) -> list[list[ConlluSentence]]:
-    """Load the treebanks of the setting of a name; each group of patterns is a treebank."""
+def _load(
+    config: TrainConfig, name: str, groups: Sequence[tuple[str | None, list[str]]], say: Say
+) -> list[list[ConlluSentence]]:
+    """Load the treebanks of the part of a name, train or dev; their sentences know the names that treebanks have."""
     skipped: list[DataError] = []
     partial = config.data.partial and name == "train"
     try:
@@ -261,7 +284,7 @@ def _load(config: TrainConfig, name: str, groups: list[list[str]], say: Say) -> 
                 single_root=config.model.single_root,
                 on_invalid=skipped.append if config.data.skip_invalid else None,
             )
-            for patterns in groups
+            for _, patterns in groups
         ]
     except DataError as error:
         if name == "train" and not partial and error.problem.endswith(NO_HEAD):
@@ -270,7 +293,13 @@ def _load(config: TrainConfig, name: str, groups: list[list[str]], say: Say) -> 
         raise
     if skipped:
         say(f"left out {len(skipped):,} sentences of data.{name} that are not valid, the first: {skipped[0]}")
-    return loaded
+    names = [treebank for treebank, _ in groups]
+    return [[_named(s, name) for s in sentences] for name, sentences in zip(names, loaded, strict=True)]
+
+
+def _named(sentence: ConlluSentence, treebank: str | None) -> ConlluSentence:
+    """Return a sentence that knows the name of its treebank."""
+    return sentence if treebank is None else replace(sentence, words=replace(sentence.words, treebank=treebank))
 
 
 def _saying_once(say: Say) -> Callable[[DataError], None]:

@@ -35,6 +35,7 @@ from treeparse.cli.score_tables import (
 )
 from treeparse.cli.systems import System, figure_of, read_systems, section_of, tokenised, tree_of
 from treeparse.corpus.request import check_outputs
+from treeparse.corpus.sentences import mean_treebank_remark
 from treeparse.data.columns import titles_of
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.outputs import atomic_write
@@ -51,6 +52,7 @@ from treeparse.metrics.error_analysis import (
     label_confusions,
     wrong_words,
 )
+from treeparse.model import Ensemble, Parser
 from treeparse.model.folder import RUN_MODEL
 from treeparse.names import TAGS
 from treeparse.pictures.page import Figure, Section, figure, html_page, legend, part, sections_html, table
@@ -69,6 +71,7 @@ OF_MODELS = {  # options that need a model, and what to do
     "decoder": "says how a model parses: name one by --model DIR.",
     "combine": "says how several models parse as one: name them by --model DIR DIR.",
     "calibration": "is of a model's probabilities: name one by --model DIR.",
+    "treebank": "says as which treebank a model parses: name one by --model DIR.",
 }
 EPILOG = f"""examples:
   treeparse evaluate gold.conllu parsed.conllu
@@ -78,12 +81,17 @@ EPILOG = f"""examples:
   treeparse evaluate --model runs/baseline/model --model runs/new/model test.conllu
   treeparse evaluate --model runs/one/model runs/two/model runs/three/model --combine marginals test.conllu
   treeparse evaluate --model runs/english/model test.conllu --html report.html
+  treeparse evaluate --model runs/both/model --treebank ewt=ewt.conllu --treebank gum=gum.conllu
   treeparse evaluate gold.conllu best.jsonl    # as kbest or sample wrote it: oracle scores, too
 
 UAS, LAS and CLAS are computed as by the official scorer of the CoNLL 2018 shared task: LAS compares universal labels,
 and punctuation counts. Words without a label in GOLD (DEPREL is _) have no part in scores of labels: without any
 label, these scores are -, and null in JSON. Punctuation is every word of gold UPOS PUNCT or, if UPOS is _, of
 punctuation characters only.
+
+With one --model, files that begin with other words than GOLD are gold files, too: each has a row of scores, and the
+last row is the mean of these rows (a macro average). --treebank NAME=GOLD adds such a file, which a model that was
+trained on several treebanks parses as NAME; --treebank NAME is for all files.
 
 UPOS, XPOS, UFeats (universal features only) and AllTags are that scorer's scores of tags: of the tags that a model
 predicts, and of those columns of a file that differ from GOLD.
@@ -143,6 +151,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_model_arguments(parser)
     add_decoder_argument(parser)
+    parser.add_argument(
+        "--treebank",
+        action=_Treebanks,
+        metavar="NAME[=GOLD]",
+        help="parse as this treebank is annotated, all files or a gold file of its own",
+    )
+    parser.set_defaults(treebank_of={})
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
     parser.add_argument("--calibration", action="store_true", help="report how well probabilities are calibrated")
     parser.add_argument("--output", type=output_file, metavar="JSON", help="write all scores; - is standard output")
@@ -178,6 +193,18 @@ class _Models(_Files):
         super().__call__(parser, namespace, files, option)
 
 
+class _Treebanks(_Files):
+    """Stores the name of a treebank for all files, or a gold file and the name of its treebank."""
+
+    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        name, equals, file = values.partition("=")
+        if not equals:
+            namespace.treebank = name
+            return
+        namespace.treebank_of = {**namespace.treebank_of, file: name}
+        super().__call__(parser, namespace, file, option)
+
+
 def run(args: argparse.Namespace) -> int:
     """Print the scores as tables and, if asked, write them as JSON and as HTML."""
     models = [*chain.from_iterable(args.model)]
@@ -188,7 +215,14 @@ def run(args: argparse.Namespace) -> int:
     any_words = len(args.systems) == 1 and not (args.model or args.html or args.by_label)
     with Console(quiet=args.quiet).during("reading the files"):
         patterns = [args.gold, *args.systems]
-        files, indices, left_out = read_systems(patterns, args, has_gold=True, any_words=any_words)
+        any_gold = len(args.model) == 1 and len(patterns) > 1
+        options = {"any_words": any_words, "any_gold": any_gold}
+        files, indices, left_out = read_systems(patterns, args, has_gold=True, **options)
+    if indices and args.systems and args.treebank_of:
+        raise TreeparseError("--treebank NAME=GOLD names gold files, but two files begin with the same sentence.")
+    if not indices and args.model:
+        _write_rows(patterns, files, left_out, args)
+        return 0
     if not indices:
         _write_aligned(files[0], files[1], args)
         return 0
@@ -233,11 +267,54 @@ def _check_systems(args: argparse.Namespace) -> None:
     if args.gold is None:
         raise TreeparseError("There are no gold trees to score against: name a file, GOLD.")
     count = len(args.model) + len(args.systems)
-    if not 1 <= count <= 2:
+    most = 2 if len(args.model) != 1 else count  # files may be gold of their own
+    if not 1 <= count <= most:
         raise TreeparseError(f"There are {count} systems to score: name one or two, as SYSTEM or --model DIR.")
     for option, remedy in OF_MODELS.items():
         if getattr(args, option) and not args.model:
             raise TreeparseError(f"--{option} {remedy}")
+    if args.treebank_of and len(args.model) != 1:
+        raise TreeparseError("--treebank NAME=GOLD is for one model: name it by --model DIR.")
+
+
+def _write_rows(patterns: Sequence[str], files: Sequence[System], left_out: int, args: argparse.Namespace) -> None:
+    """Print the scores of a model on several gold files, and their means and, if asked, write them as JSON."""
+    if args.html or args.by_label or args.calibration:
+        raise TreeparseError("--html, --by-label and --calibration are of one gold file: name one.")
+    (directories,) = args.model
+    model, names = _load(directories, patterns, args), {"uas": "UAS", "las": "LAS", "clas": "CLAS"}
+    reports = []
+    for pattern, file in zip(patterns, files, strict=True):
+        gold = [sentence.words for sentence in file.sentences]
+        reports.append(_scored_models(model, directories, gold, pattern, args).report)
+    means = {name: sum(getattr(report, name) for report in reports) / len(reports) for name in names}
+    if args.output != "-" and not (args.quiet and args.output):
+        rows = [["gold", "sentences", "words", *names.values()]]
+        for pattern, report in zip(patterns, reports, strict=True):
+            scores = (percent(getattr(report, name)) for name in names)
+            rows.append([pattern, f"{report.sentences:,}", f"{report.words:,}", *scores])
+        rows.append(["mean", "", "", *map(percent, means.values())])
+        terminal.write(f"system  {' + '.join(directories)}", "", *lines_of([rows]))
+    if args.output is not None:
+        scored = [
+            {"gold": pattern, "treebank": _treebank(pattern, args), "scores": report.as_dict()}
+            for pattern, report in zip(patterns, reports, strict=True)
+        ]
+        result = {"system": " + ".join(directories), "sentences_left_out": left_out, "files": scored, "mean": means}
+        atomic_write(args.output, json.dumps(result, ensure_ascii=False, indent=2) + "\n")
+
+
+def _treebank(pattern: str, args: argparse.Namespace) -> str | None:
+    """Return the treebank as which a model parses a gold file."""
+    return args.treebank_of.get(pattern, args.treebank)
+
+
+def _load(directories: Sequence[str], patterns: Sequence[str], args: argparse.Namespace) -> Parser | Ensemble:
+    """Return the models; say if they parse one of the gold files as the mean of several treebanks."""
+    model, names = load_models(directories, args), [_treebank(pattern, args) for pattern in patterns]
+    if None in names and (remark := mean_treebank_remark(model, None)):
+        Console(quiet=args.quiet).remark(f"warning: {remark}")
+    return model
 
 
 def _write_aligned(gold: System, system: System, args: argparse.Namespace) -> None:
@@ -258,7 +335,8 @@ def _write_aligned(gold: System, system: System, args: argparse.Namespace) -> No
 def _evaluate(files: Sequence[System], left_out: int, args: argparse.Namespace) -> _Evaluation:
     gold_file, *systems_of_files = files
     gold = [sentence.words for sentence in gold_file.sentences]
-    systems = [_scored_models(directories, gold, args) for directories in args.model]
+    models = [(_load(directories, [args.gold], args), directories) for directories in args.model]
+    systems = [_scored_models(*pair, gold, args.gold, args) for pair in models]
     systems += [_scored_file(path, file, gold) for path, file in zip(args.systems, systems_of_files, strict=True)]
     if len(systems) == 1:
         return _Evaluation(gold_file.sentences, systems, {}, [], left_out)
@@ -267,11 +345,13 @@ def _evaluate(files: Sequence[System], left_out: int, args: argparse.Namespace) 
     return _Evaluation(gold_file.sentences, systems, comparison, directions(gold, *pair), left_out)
 
 
-def _scored_models(directories: Sequence[str], gold: list[Sentence], args: argparse.Namespace) -> ScoredSystem:
-    """Parse the gold sentences with models that parse as one, and score the parses."""
-    model = load_models(directories, args)
+def _scored_models(
+    model: Parser | Ensemble, directories: Sequence[str], gold: list[Sentence], pattern: str, args: argparse.Namespace
+) -> ScoredSystem:
+    """Parse the gold sentences of a file with models that parse as one, and score the parses."""
+    options = {"decoder": args.decoder, "probabilities": args.calibration, "treebank": _treebank(pattern, args)}
     with parsing_bar(gold, hidden=args.quiet) as progress:
-        parses = model.parse(gold, decoder=args.decoder, probabilities=args.calibration, progress=progress)
+        parses = model.parse(gold, progress=progress, **options)
     trees, calibration = with_parses(gold, parses), calibration_of(gold, parses) if args.calibration else {}
     report, tags = attachment_scores(gold, trees), tag_scores(gold, trees)
     columns = dict.fromkeys(name for network in model.networks for name in network.indexer.features.tag_columns())

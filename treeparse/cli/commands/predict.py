@@ -21,6 +21,7 @@ EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu --probabilities
   treeparse predict runs/english/model test.conllu -o parsed.conllu --head-sets 0.05 --held-out dev.conllu
   treeparse predict runs/one/model runs/two/model runs/three/model test.conllu -o parsed.conllu --combine marginals
+  treeparse predict runs/both/model test.conllu -o parsed.conllu --treebank ewt
   treeparse predict runs/english/model partly.conllu -o filled.conllu --keep-heads --within
   treeparse predict runs/english/model test.conllu -o parsed.conllu --rules ud
   echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text --tags
@@ -84,6 +85,6 @@ def run(args: argparse.Namespace) -> int:
 def _head_threshold(model: Parser | Ensemble, args: argparse.Namespace) -> float:
     """Return the least probability of a head in a word's set."""
     held_out = [sentence.words for sentence in load_treebank(args.held_out, single_root=False)]
-    scored = model.score_trees(held_out, batch_words=args.batch_words)
+    scored = model.score_trees(held_out, batch_words=args.batch_words, treebank=args.treebank)
     probs = [prob for parse in scored for prob in parse.arc_probs or ()]
     return conformal_threshold(probs, args.head_sets)

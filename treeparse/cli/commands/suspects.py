@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from treeparse.cli.common import (
     add_batch_words_argument,
     add_output_argument,
+    add_treebank_argument,
     positive,
     real,
     tsv_line,
 )
 from treeparse.cli.models import SEVERAL, add_model_arguments, check_models, load_models, models_and_files
 from treeparse.corpus.request import check_outputs
+from treeparse.corpus.sentences import mean_treebank_remark
 from treeparse.data.annotations import figure
 from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.outputs import atomic_output
@@ -48,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=positive, metavar="N", help="write only the first N words")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     add_batch_words_argument(parser)
+    add_treebank_argument(parser)
     add_model_arguments(parser)
 
 
@@ -59,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
     with Console(quiet=args.quiet).during("reading the files"):
         sentences = load_treebank(files, single_root=not args.multi_root)
     model, words = load_models(models, args), [sentence.words for sentence in sentences]
-    options = {"batch_words": args.batch_words}
+    options = {"batch_words": args.batch_words, "treebank": args.treebank}
+    if remark := mean_treebank_remark(model, args.treebank):
+        Console(quiet=args.quiet).remark(f"warning: {remark}")
     with parsing_bar(words, hidden=args.quiet, remark="gold trees scored") as progress:
         gold = model.score_trees(words, progress=progress, **options)
     with parsing_bar(words, hidden=args.quiet, remark="parsed") as progress:

@@ -96,7 +96,7 @@ def cut_into_batches(
 
 @dataclass(frozen=True)
 class SmoothedDraw:
-    """Draws as many sentences an epoch as there are, in shares proportional to ``size ** (1 / temperature)``.
+    """Draws as many sentences an epoch as there are, in shares proportional to ``weight * size ** (1 / temperature)``.
 
     A treebank's sentences come in random order, and in another order once all have come, also across epochs: no
     sentence comes a second time before all have come once. Indices run through all treebanks, one after the other. They
@@ -106,15 +106,18 @@ class SmoothedDraw:
         sizes: number of sentences of each treebank.
         temperature: more than 0; 1 leaves the shares as they are, higher temperatures make them more even.
         seed: seed of the random orders.
+        weights: a factor of each treebank's share; none for 1.
     """
 
     sizes: Sequence[int]
     temperature: float
     seed: int
+    weights: Sequence[float] = ()
 
     def counts(self) -> list[int]:
         """Return the number of sentences that an epoch takes of each treebank, rounded so that the sum stays."""
         logs = [math.log(size) / self.temperature if size else -math.inf for size in self.sizes]
+        logs = [log + math.log(weight) for log, weight in zip(logs, self.weights or [1.0] * len(logs), strict=True)]
         weights = [math.exp(log - max(logs)) for log in logs]
         shares = [weight / sum(weights) * sum(self.sizes) for weight in weights]
         counts = [math.floor(share) for share in shares]

@@ -1,7 +1,7 @@
 """Convert sentences to batches: features for the encoder, heads and label ids for the loss."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -80,6 +80,8 @@ class Indexer:
         labels: the vocabulary of labels.
         tags: the vocabularies of the columns that the model predicts; the encoder must read none of these.
         multiword_tokens: the multiword tokens of the training data, with their words; used for warnings only.
+        treebanks: the labels of each treebank of the training data, by its name: others are impossible for its
+            sentences. A treebank without any label but "root" may have all.
         reserves_root: whether arcs from the root, and no others, have the label "root", if there is one beside others.
 
     Attributes:
@@ -96,6 +98,7 @@ class Indexer:
         labels: Vocabulary,
         tags: Mapping[str, Vocabulary] = NO_TAGS,
         multiword_tokens: Mapping[str, str] = MappingProxyType({}),
+        treebanks: Mapping[str, Collection[str]] = MappingProxyType({}),
         *,
         reserves_root: bool = True,
     ) -> None:
@@ -109,6 +112,8 @@ class Indexer:
         self.reserves_root = reserves_root
         has_rule = reserves_root and ROOT_LABEL in labels and len(labels) > 1
         self.root_label: int = labels.index(ROOT_LABEL) if has_rule else -1
+        self.treebanks: dict[str, list[str]] = {name: sorted(used) for name, used in treebanks.items()}
+        self._possible: dict[str, list[bool]] = {name: self._mask(used) for name, used in self.treebanks.items()}
 
     @classmethod
     def build(cls, sentences: Sequence[Sentence], features: Features, tags: Iterable[str] = ()) -> Self:
@@ -124,7 +129,8 @@ class Indexer:
         plain = Vocabulary(PLAIN_LABELS, [0] * len(PLAIN_LABELS))
         labels = Vocabulary.build(_labels(sentences)) if any_tree(sentences) else plain
         reserves_root = RootLabelUse.of(sentences).is_reserved
-        return cls(features, labels, tag_vocabularies(sentences, tags), reserves_root=reserves_root)
+        treebanks = _treebank_labels(sentences)
+        return cls(features, labels, tag_vocabularies(sentences, tags), {}, treebanks, reserves_root=reserves_root)
 
     def extended(self, sentences: Sequence[Sentence], features: Features, tags: Iterable[str] = ()) -> Self:
         """Return an indexer of new features, with this one's labels and tags, followed by new ones of the sentences.
@@ -134,13 +140,20 @@ class Indexer:
         _check_trees(sentences)
         vocabularies = tag_vocabularies(sentences, tags, self.tags)
         labels = self.labels.extended(_labels(sentences))
-        return type(self)(features, labels, vocabularies, self.multiword_tokens, reserves_root=self.reserves_root)
+        treebanks, rule = _treebank_labels(sentences, self.treebanks), {"reserves_root": self.reserves_root}
+        return type(self)(features, labels, vocabularies, self.multiword_tokens, treebanks, **rule)
+
+    def with_features(self, features: Features) -> Self:
+        """Return the indexer with other features."""
+        rest = self.labels, self.tags, self.multiword_tokens, self.treebanks
+        return type(self)(features, *rest, reserves_root=self.reserves_root)
 
     def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
         """Return one batch of the sentences, on the CPU, with the known heads and labels.
 
-        Missing heads and labels become -1. So do labels that training never saw, and labels that break the rule that
-        arcs from the root, and no others, have the label that is reserved for them. A batch without any has the heads
+        Missing heads and labels become -1. So do labels that training never saw, in the sentence's treebank if that is
+        known, and labels that break the rule that arcs from the root, and no others, have the label that is reserved
+        for them. A batch without any has the heads
         None. ``indices`` are the sentences' indices in a larger list, by default 0, 1, 2, ...
         """
         if not sentences:
@@ -154,9 +167,21 @@ class Indexer:
         )
         if any(sentence.allowed for sentence in sentences):
             batch = replace(batch, allowed=allowed_arcs(sentences))
+        if any(sentence.treebank in self._possible for sentence in sentences):
+            batch = replace(batch, possible_labels=self._possible_labels(sentences))
         if all(sentence.heads is None and sentence.labels is None for sentence in sentences):
             return batch
-        return replace(batch, **self._trees(sentences))
+        return replace(batch, **self._trees(sentences, batch.possible_labels))
+
+    def _mask(self, used: Collection[str]) -> list[bool]:
+        """Tell which labels are possible in a treebank that uses some, so that every arc has a possible label."""
+        others = {*used} - ({ROOT_LABEL} if self.root_label >= 0 else set())
+        return [index == self.root_label or not others or name in used for index, name in enumerate(self.label_names)]
+
+    def _possible_labels(self, sentences: Sequence[Sentence]) -> Tensor:
+        """Return the labels ``(B, L)`` bool that the sentences' treebanks allow."""
+        every = [True] * len(self.label_names)
+        return torch.tensor([self._possible.get(sentence.treebank or "", every) for sentence in sentences])
 
     def _tags(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """Return the ids ``(B, n+1)`` of each predicted column in which some tag is known, -1 for other tags."""
@@ -168,11 +193,13 @@ class Indexer:
                 columns[column] = padded(rows, -1)
         return columns
 
-    def _trees(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+    def _trees(self, sentences: Sequence[Sentence], possible: Tensor | None) -> dict[str, Tensor]:
         """Return heads and labels ``(B, n+1)``, -1 if missing or impossible for the model."""
         heads, labels = padded_heads(sentences), padded_labels(sentences, partial(self.labels.indices, missing=-1))
         if self.root_label >= 0:
             labels[(heads >= 0) & ((labels == self.root_label) != (heads == 0))] = -1
+        if possible is not None:
+            labels[(labels >= 0) & ~possible.gather(1, labels.clamp_min(0))] = -1
         return {"heads": heads, "labels": labels}
 
     def to_json(self) -> dict[str, Any]:
@@ -180,7 +207,7 @@ class Indexer:
         data: dict[str, Any] = {"features": self.features.to_json(), "labels": self.labels.to_json()}
         data["reserves_root"] = self.reserves_root
         tags = {column: vocabulary.to_json() for column, vocabulary in self.tags.items()}
-        more = {"tags": tags, "multiword_tokens": self.multiword_tokens}
+        more = {"tags": tags, "multiword_tokens": self.multiword_tokens, "treebanks": self.treebanks}
         return data | {name: values for name, values in more.items() if values}
 
     @classmethod
@@ -197,7 +224,8 @@ class Indexer:
                 f"(reserves_root, true or false), got {reserves_root!r:.40}: an earlier treeparse wrote it; train the "
                 "model again."
             )
-        return cls(features(data["features"]), labels, tags, multiword, reserves_root=reserves_root)
+        treebanks = data.get("treebanks", {})
+        return cls(features(data["features"]), labels, tags, multiword, treebanks, reserves_root=reserves_root)
 
 
 def has_tree(sentence: Sentence) -> bool:
@@ -240,6 +268,17 @@ def _check_trees(sentences: Sequence[Sentence]) -> None:
 
 def _labels(sentences: Sequence[Sentence]) -> Iterator[str]:
     return (label for sentence in sentences for label in sentence.labels or () if label != EMPTY)
+
+
+def _treebank_labels(
+    sentences: Sequence[Sentence], earlier: Mapping[str, Collection[str]] = MappingProxyType({})
+) -> dict[str, set[str]]:
+    """Return the labels that each treebank of training sentences uses, and used in an earlier training."""
+    used = {name: {*labels} for name, labels in earlier.items()}
+    for sentence in sentences:
+        if sentence.treebank is not None:
+            used.setdefault(sentence.treebank, set()).update(_labels([sentence]))
+    return used
 
 
 def _check_writable(noun: str, names: Sequence[str]) -> None:

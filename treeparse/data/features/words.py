@@ -1,7 +1,7 @@
 """Convert sentences to the tensors that an encoder reads: ids of words, characters and tags."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Self
 
@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from treeparse.data.columns import column_named
+from treeparse.data.columns import Column, column_named
 from treeparse.data.features.padding import Numbers, filled, lengths_of, numbers
 from treeparse.data.features.vocabulary import Vocabulary
-from treeparse.sentence import Sentence
+from treeparse.sentence import EMPTY, Sentence
 
 PADDING, UNKNOWN, ROOT, BEGIN, END = "<pad>", "<unk>", "<root>", "<begin>", "<end>"
+SPECIALS = (PADDING, UNKNOWN, ROOT)  # the first ids of words and tags
 SPELLED_END = 16  # characters of a long form that are read at either end
 
 
@@ -98,9 +99,8 @@ class LexicalFeatures(Features):
         vectors: Vocabulary | None = None,
     ) -> Self:
         """Return features of the training sentences; items with a count below ``min_count`` are unknown."""
-        specials = (PADDING, UNKNOWN, ROOT)
         none, no_characters = (
-            Vocabulary((), (), specials=names, unknown=UNKNOWN) for names in (specials, (*specials, BEGIN, END))
+            Vocabulary((), (), specials=names, unknown=UNKNOWN) for names in (SPECIALS, (*SPECIALS, BEGIN, END))
         )
         empty = cls(none, no_characters, dict.fromkeys(tags, none), vectors)
         return empty.extended(sentences, min_count=min_count)
@@ -114,10 +114,7 @@ class LexicalFeatures(Features):
         return type(self)(
             self.words.extended(map(str.lower, forms), min_count=min_count),
             self.characters.extended(chain.from_iterable(forms), min_count=min_count),
-            {
-                name: table.extended(chain.from_iterable(map(column_named(name).read, sentences)))
-                for name, table in self.tags.items()
-            },
+            {name: table.extended(_known_values(column_named(name), sentences)) for name, table in self.tags.items()},
             self.vectors,
         )
 
@@ -196,9 +193,15 @@ class LexicalFeatures(Features):
         )
 
 
+def _known_values(column: Column, sentences: Sequence[Sentence]) -> Iterator[str]:
+    """Yield the values of the words of sentences; ``_`` is none where it stands for the mean of all values."""
+    values = chain.from_iterable(map(column.read, sentences))
+    return (value for value in values if not (column.has_mean and value == EMPTY))
+
+
 def vector_vocabulary(words: Sequence[str]) -> Vocabulary:
     """Return the vocabulary of a table of pretrained vectors; its first rows are padding, unknown and root."""
-    return Vocabulary(words, [0] * len(words), specials=(PADDING, UNKNOWN, ROOT), unknown=UNKNOWN)
+    return Vocabulary(words, [0] * len(words), specials=SPECIALS, unknown=UNKNOWN)
 
 
 def _shortened(form: str) -> str:

@@ -103,6 +103,9 @@ class AnyParser(Model):
                   bound and its counts. A sentence without such a tree within the bound gets the best tree; log
                   probabilities are as without rules. A word's UPOS is its own, or else predicted. Not for the decoder
                   minimum_risk.
+                - ``treebank``: parse as this treebank is annotated, one of ``treebanks``; None for each sentence's own,
+                  ``Sentence.treebank``. A sentence of no known treebank gets the mean of all treebanks' vectors, and
+                  all labels.
                 - ``probabilities``: add the exact probabilities of arcs and labelled arcs among all trees, and the
                   entropy.
                 - ``head_threshold``: add to each word the set of heads of at least this probability, such as
@@ -187,7 +190,7 @@ class AnyParser(Model):
         Trees that differ in one label count as different. The decoder chooses among all trees (nonprojective) or among
         those without crossing arcs (projective). With rules, the list has the k best trees that satisfy them.
         Probabilities of arcs are among all trees, not among the list. The rest is as in ``parse``, and so are the
-        options ``batch_words``, ``decoder``, ``keep_heads``, ``within``, ``rules`` and ``probabilities``.
+        options ``batch_words``, ``decoder``, ``keep_heads``, ``within``, ``rules``, ``treebank`` and ``probabilities``.
         """
         return find_trees(self, sentences, TreeRequest("kbest", k, **options), progress=progress)
 
@@ -225,18 +228,24 @@ class AnyParser(Model):
         return find_trees(self, sentences, TreeRequest("sample", k, **options), first, progress=progress)
 
     def score_trees(
-        self, sentences: Iterable[Words], *, batch_words: int = 5000, progress: Progress | None = None
+        self,
+        sentences: Iterable[Words],
+        *,
+        batch_words: int = 5000,
+        treebank: str | None = None,
+        progress: Progress | None = None,
     ) -> list[Parse]:
         """Return the sentences' own trees as parses, with the model's log probabilities, scores and marginals.
 
-        A label that the model does not know is impossible, and so are several roots where its trees have one: such a
-        tree has the ``log_prob`` -inf, and its other arcs their probabilities. The rest is as in ``parse``.
+        A label that the model, or the treebank, does not have is impossible, and so are several roots where its trees
+        have one: such a tree has the ``log_prob`` -inf, and its other arcs their probabilities. The rest is as in
+        ``parse``.
 
         Raises:
             TreeparseError: a sentence has no heads and labels, or its heads form no tree.
         """
         converted = as_sentences(sentences)
-        request = TreeRequest("score", batch_words=batch_words, probabilities=True)
+        request = TreeRequest("score", batch_words=batch_words, treebank=treebank, probabilities=True)
         lists = find_trees(self, converted, request, progress=progress)
         # The model does not have all labels of the sentences.
         return [replace(parse, labels=each.labels or ()) for each, [parse] in zip(converted, lists, strict=True)]

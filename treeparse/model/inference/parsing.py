@@ -22,7 +22,7 @@ from treeparse.data.features.padding import padded_heads
 from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.raw_text import CHECKED, RawTextCheck
-from treeparse.errors import NoTreeError, TreeparseError
+from treeparse.errors import NoTreeError, TreeparseError, did_you_mean
 from treeparse.model.inference.lists import (
     TreeLists,
     as_crf,
@@ -93,6 +93,19 @@ class Model(Protocol):
         """The device on which sentences are scored."""
         ...
 
+    @property
+    def treebanks(self) -> tuple[str, ...]:
+        """The names of the treebanks that a model was trained on, if they had names."""
+        return tuple(dict.fromkeys(name for network in self.networks for name in network.indexer.treebanks))
+
+    def check_treebank(self, name: str | None) -> None:
+        """Raise for the name of a treebank that no model was trained on; None is no name."""
+        if name is not None and name not in self.treebanks:
+            known = f"the model knows {', '.join(self.treebanks) or 'none by name'}"
+            raise TreeparseError(
+                f"Unknown treebank {name!r:.60}: {known}" + (did_you_mean(name, self.treebanks) or ".")
+            )
+
     def length(self, sentence: Sentence) -> int:
         """The length of the sentence that counts towards the size of a batch: words, or subwords."""
         return max(each.indexer.features.length(sentence) for each in self.networks)
@@ -144,6 +157,9 @@ def find_trees(
     inputs = list(each_sentence(sentences))
     converted = as_sentences(inputs, first)
     request = request.with_decoder(model.default_decoder)
+    if request.treebank is not None:
+        model.check_treebank(request.treebank)
+        converted = [replace(sentence, treebank=request.treebank) for sentence in converted]
     seeded, search = _as_ordinals(ordinals, len(converted)), request.search
     if request.method == "score":
         check_own_trees(converted)

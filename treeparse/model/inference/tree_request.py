@@ -119,6 +119,7 @@ class TreeOptions(TypedDict, total=False):
     within: bool
     rules: Rules | RuleSearch | None
     probabilities: bool
+    treebank: str | None
 
 
 class ParseOptions(TreeOptions, total=False):
@@ -153,6 +154,8 @@ class TreeRequest:
         keep_heads: trees agree with the heads and labels that the sentence has; -1 and ``_`` leave them open.
         within: a word's head is one of its possible ones, ``Sentence.allowed``, if it has some.
         rules: the search for trees that satisfy rules; None without rules.
+        treebank: the treebank as which all sentences are annotated, one that the model learned from; None for each
+            sentence's own, ``Sentence.treebank``.
         replacement: whether a sample may hold a tree twice.
         seed: of samples; with the ordinal of a sentence it determines the sentence's trees.
         temperature: of samples, from 1e-6 up; 1 draws from the model's own distribution.
@@ -171,6 +174,7 @@ class TreeRequest:
     keep_heads: bool = False
     within: bool = False
     rules: RuleSearch | Rules | None = None
+    treebank: str | None = None
     replacement: bool = True
     seed: int = 0
     temperature: float = 1.0

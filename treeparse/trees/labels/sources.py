@@ -253,16 +253,21 @@ def scaled(source: LabelSource, factor: float) -> ChangedLabels:
     return ChangedLabels([source], lambda _, scores: scores.double() * factor, **attributes)
 
 
-def renormalised(source: LabelSource, power: float) -> ChangedLabels:
-    """Raise the label probabilities of each arc to a power above 0, and normalise them again."""
+def renormalised(source: LabelSource, power: float, possible: Tensor | None = None) -> ChangedLabels:
+    """Raise the label probabilities of each arc to a power above 0, and normalise them among the possible labels.
 
-    def change(_: Arcs, scores: Tensor) -> Tensor:
-        return (scores * power).log_softmax(-1)
+    ``possible`` ``(B, L)`` bool leaves a label to every arc of an item; None allows all.
+    """
+
+    def change(arcs: Arcs, scores: Tensor) -> Tensor:
+        scores = scores * power
+        return (scores if possible is None else scores.masked_fill(~possible[arcs[0]], -torch.inf)).log_softmax(-1)
 
     def log_sums(arcs: Tensor) -> Tensor:
         return torch.zeros((), dtype=torch.float64, device=source.device).expand(arcs.shape)
 
-    return ChangedLabels([source], change, log_sums=log_sums, bound=0.0, support=source.support)
+    support = source.support if possible is None else None
+    return ChangedLabels([source], change, log_sums=log_sums, bound=0.0, support=support)
 
 
 class ArcRows:
