@@ -22,7 +22,7 @@ def prepositional(name: str, count: int, seed: int) -> list[Sentence]:
 def _sentence(name: str, phrases: list[bool], stream: random.Random) -> Sentence:
     words: list[tuple[str, str, int, str]] = []  # form, tag, head (0 for the verb), label
     for has_preposition in phrases:
-        noun = f"noun{stream.randint(1, 4)}"
+        noun = f"noun{stream.randint(1, 2)}"
         first = len(words) + 1
         if not has_preposition:
             words.append((noun, "NOUN", 0, "nsubj"))
@@ -31,7 +31,7 @@ def _sentence(name: str, phrases: list[bool], stream: random.Random) -> Sentence
         else:
             words += [("in", "ADP", 0, "prep"), (noun, "NOUN", first, "pcomp")]
     verb = len(words) + 1
-    words.append((f"verb{stream.randint(1, 3)}", "VERB", 0, "root"))
+    words.append((f"verb{stream.randint(1, 2)}", "VERB", 0, "root"))
     forms, tags, heads, labels = zip(*words, strict=True)
     heads = tuple((head or verb) if word < verb else 0 for word, head in enumerate(heads, 1))
     return Sentence(forms, upos=tags, heads=heads, labels=labels)
@@ -51,7 +51,13 @@ def write_two_treebanks(folder: Path) -> Path:
         "output": str(folder / "run"),
         "data": {"treebanks": treebanks, "batch_words": 80, "batch_squared": None},
         "model": {"encoder": encoder, "arc_size": 16, "label_size": 8, "dropout": 0.0},
-        "optimization": {"epochs": 8, "learning_rate": 0.03, "warmup_steps": 5, "average_decay": 0.5, "patience": None},
+        "optimization": {
+            "epochs": 20,
+            "learning_rate": 0.03,
+            "warmup_steps": 5,
+            "average_decay": 0.5,
+            "patience": None,
+        },
         "trainer": {"accelerator": "cpu", "precision": "32-true"},
     }
     path = folder / "both.yaml"

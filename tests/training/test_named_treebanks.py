@@ -85,7 +85,7 @@ def test_treebanks_are_named_in_a_file_and_by_options(tmp_path: Path) -> None:
         ("--data.treebanks.a.dev x", ["data.treebanks", "train"]),
         ("--data.treebanks.a.train x --data.treebanks.a.trian y", ["data.treebanks", "trian"]),
         ("--data.treebanks.a.train x --data.treebanks.a.weight 0", ["data.treebanks.a.weight", "more than 0", "0.0"]),
-        ("--data.treebanks.a.train x --data.treebanks.a.weight inf", ["data.treebanks.a.weight", "finite"]),
+        ("--data.treebanks.a.train x --data.treebanks.a.weight .inf", ["data.treebanks.a.weight", "finite"]),
         ("--data.treebanks.a.train x --data.treebanks.a.weight much", ["data.treebanks", "much"]),
         ("--data.treebanks.a.train x --data.dev_choice a", ["data.dev_choice", "(none)", "'a'"]),
         ("--data.treebanks.a.train x --data.treebanks.a.dev y --data.dev_choice b", ["data.dev_choice", "(a)", "'b'"]),
@@ -185,7 +185,7 @@ def test_an_epoch_logs_each_treebank_and_the_mean_chooses(trained: Path) -> None
     history = read_csv(trained / "run" / "metrics.csv")
     for record in history:
         by_name = record.dev_treebanks
-        assert [*by_name] == [f"{kind}/{name}" for name in NAMES for kind in ("uas", "las")]
+        assert {*by_name} == {f"{kind}/{name}" for name in NAMES for kind in ("uas", "las")}
         assert record.dev_las == pytest.approx(sum(by_name[f"las/{name}"] for name in NAMES) / 2)
         assert record.dev_uas == pytest.approx(sum(by_name[f"uas/{name}"] for name in NAMES) / 2)
     best = best_record(history)
@@ -213,9 +213,9 @@ def test_one_treebank_may_choose_and_one_may_be_unmeasured(
             options += [f"--data.treebanks.{name}.{part}={tmp_path}/{name}-{part}.conllu" for part in ("train", "dev")]
     path = shipped_file("linear") if linear else both
     train(load_config(path, options))
-    shown = capsys.readouterr().out
+    shown = "".join(capsys.readouterr())
     assert f"training on content: {tmp_path}/content-train.conllu, function: {tmp_path}/function-train.conllu" in shown
-    assert "by the scores of function" in shown and "cannot be parsed" not in shown
+    assert "by the scores of function" in shown and ("cannot be parsed" in shown) == linear, "UPOS must be there"
     for row in rows(tmp_path / "run"):
         assert row["dev_las"] == row["dev_las/function"] and row["dev_uas"] == row["dev_uas/function"]
         assert 0 < float(row["dev_las/content"]) <= 1
@@ -254,14 +254,13 @@ def test_opposite_annotations_are_learned_together(trained: Path, both: Path, tm
 
 @pytest.mark.parametrize("algorithm", ["mira", "perceptron", "log_linear"])
 def test_linear_models_learn_opposite_annotations(both: Path, tmp_path: Path, algorithm: str) -> None:
-    options = [f"--output={tmp_path / 'run'}", f"--learning.algorithm={algorithm}", "--learning.epochs=6"]
+    options = [f"--output={tmp_path / 'run'}", f"--learning.algorithm={algorithm}", "--learning.epochs=12"]
     options += ["--model.scorer.bits=16", "--model.scorer.label_bits=12"]
-    for name in NAMES:
-        options += [f"--data.treebanks.{name}.{part}={tmp_path}/{name}-{part}.conllu" for part in ("train", "dev")]
+    options += [f"--data.treebanks.{name}.train={tmp_path}/{name}-train.conllu" for name in NAMES]
     train(load_config(shipped_file("linear"), options), quiet=True)
     parser = Parser.from_pretrained(tmp_path / "run")
-    for name in NAMES:
-        assert las(parser, gold(tmp_path, name), name) > 0.97
+    for name, other in zip(NAMES, NAMES[::-1], strict=True):
+        assert las(parser, gold(tmp_path, name), name) > 0.9 > 0.6 > las(parser, gold(tmp_path, name), other)
         foreign = {label for parse in parser.parse(gold(tmp_path, "content"), treebank=name) for label in parse.labels}
         assert foreign & {"case", "prep"} == {PREPOSITION[name]}
 
@@ -309,7 +308,7 @@ def test_training_starts_from_a_model_with_treebanks(trained: Path, tmp_path: Pa
     settings["data"]["treebanks"] = {}
     path = tmp_path / "more.yaml"
     path.write_text(yaml.safe_dump(settings))
-    options = [*files, f"--init_from={trained / 'run'}", f"--output={tmp_path / 'run'}", "--optimization.epochs=1"]
+    options = [*files, f"--init_from={trained / 'run'}", f"--output={tmp_path / 'run'}", "--optimization.epochs=4"]
     parser = Parser.from_pretrained(train(load_config(path, options), quiet=True))
     assert parser.treebanks == (*NAMES, "more")
     assert las(parser, gold(trained, "content"), "more") > 0.9
