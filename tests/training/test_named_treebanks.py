@@ -68,6 +68,11 @@ def test_treebanks_are_named_in_a_file_and_by_options(tmp_path: Path) -> None:
     }
     path.write_text(config.to_yaml())
     assert load_config(path) == config
+    path.write_text("output: x\ndata: {treebanks: {ewt: a.conllu}}\n")
+    with pytest.raises(TreeparseError, match=r"data\.treebanks\.ewt must have train"):
+        load_config(path, ["--data.treebanks.ewt.weight=2"])
+    with pytest.raises(TreeparseError, match=r'Parser key "data\.treebanks'):
+        load_config(path)
     alone = load_config(None, ["--output=x", "--data.treebanks.ewt.train=a.conllu"])
     assert alone.data.treebanks == {"ewt": TreebankConfig("a.conllu")}
     shipped = load_config(shipped_file("default"), ["--data.treebanks.ewt.train=a.conllu"])

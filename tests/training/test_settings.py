@@ -62,7 +62,7 @@ SETTINGS_AND_WHAT_IS_SAID = [
     ({"data": {"dev": "a.conllu"}}, "data.train"),
     ({"data": {"train": "a", "batch_words": "some"}}, "data.batch_words", "int", "some"),
     ({"data": {"train": "a.conllu", "dev": 3}}, "data.dev", "list[str]", "3"),
-    ({"data": 7}, "data.train"),
+    ({"data": 7}, "must be a mapping", "int"),
     ({"config": "other.yaml"}, "config"),
     ({1: 2}, "1"),
     ({"objective": {"class_path": "torch.nn.Linear"}}, "torch.nn.Linear", "Objective"),

@@ -212,15 +212,17 @@ def _with_treebanks(settings: dict[Any, Any], options: Options) -> tuple[dict[An
 
     jsonargparse takes a value of a mapping as one option, but no part of the value.
     """
-    own = [(name.removeprefix(TREEBANKS), values) for name, values in options if name.startswith(TREEBANKS)]
-    if not own:
+    parts = [(name, values) for name, values in options if name.startswith(TREEBANKS) and name.count(".") > 2]
+    if not parts:
         return settings, options
     data = settings.get("data") or {}
-    treebanks = {name: dict(values) for name, values in (data.get("treebanks") or {}).items()}
-    for name, values in own:
-        treebank, _, key = name.rpartition(".")
-        treebanks.setdefault(treebank, {})[key] = values[0] if len(values) == 1 else values or None
-    others = [(name, values) for name, values in options if not name.startswith(TREEBANKS)]
+    treebanks = deepcopy(data.get("treebanks") or {})
+    for name, values in parts:
+        treebank, _, key = name.removeprefix(TREEBANKS).rpartition(".")
+        if not isinstance(treebanks.setdefault(treebank, {}), dict):
+            raise TreeparseError(f"data.treebanks.{treebank} must have train, and perhaps dev and weight.")
+        treebanks[treebank][key] = values[0] if len(values) == 1 else values or None
+    others = [option for option in options if option not in parts]
     return {**settings, "data": {**data, "treebanks": treebanks}}, others
 
 

@@ -65,7 +65,7 @@ class TreebankConfig:
     Attributes:
         train: CoNLL-U files or globs to train on.
         dev: CoNLL-U files or globs to measure; null for none.
-        weight: factor of the number of its sentences in an epoch.
+        weight: factor of its share of the sentences of an epoch.
     """
 
     train: list[str] | str
@@ -81,15 +81,15 @@ class DataConfig:
         train: CoNLL-U files or globs to train on; $VARIABLES and ~ are expanded. As options, train, dev and unlabelled
             take several values (--data.train a.conllu b.conllu) or a list ([a.conllu, b.conllu]); null if there are
             treebanks.
+        dev: CoNLL-U files or globs whose LAS chooses the best epoch; null for none: the last epoch makes the model.
+        dev_share: share of the training sentences that is held out as the dev set if there are no dev files.
         treebanks: several treebanks for one model, by their names, of letters, digits, - and _, each with its files
             train and, unless null, dev, and a weight (1). As options, --data.treebanks.NAME.train a.conllu, .dev and
             .weight. The model learns a vector for each treebank, which it reads with every word; a linear model learns
             its features once for all treebanks and once for each. A sentence never gets a label that its treebank does
-            not have. A weight multiplies the number of sentences that an epoch draws. predict --treebank NAME parses as
-            that treebank is annotated.
+            not have. Weights are factors of the shares of sentences in an epoch, see temperature. predict --treebank
+            parses as the treebank of a name is annotated.
         dev_choice: the treebank whose dev LAS chooses the best epoch; null for the mean of all that have dev files.
-        dev: CoNLL-U files or globs whose LAS chooses the best epoch; null for none: the last epoch makes the model.
-        dev_share: share of the training sentences that is held out as the dev set if there are no dev files.
         batch_words: most words of a batch, padding included, or most subwords if the encoder reads subwords; auto
             chooses by the size of the treebank.
         batch_squared: most cells of a batch's score matrices, padding included, each as wide and high as the longest
@@ -110,9 +110,10 @@ class DataConfig:
         partial: accept training sentences with words of unknown HEAD, _. Their likelihood sums over all trees that
             agree with the known heads. MISC lists several possible heads: Heads=2,5. Where all heads and labels are
             unknown, the labels are root and dep.
-        temperature: draw each epoch's sentences from several treebanks, the entries of train: as many sentences as
-            there are, in shares proportional to size ** (1 / temperature). 1 leaves the shares as they are, higher
-            temperatures make them more even; null takes every sentence once.
+        temperature: draw each epoch's sentences from several treebanks, the entries of train or of treebanks: as many
+            sentences as there are, in shares proportional to weight * size ** (1 / temperature). 1 leaves the shares as
+            they are, higher temperatures make them more even; null is 1, or takes every sentence once if all weights
+            are equal.
         unlabelled: files or globs of unlabelled text, of any size, for objectives that need no tree: CoNLL-U, whose
             trees are ignored, or one tokenised sentence a line (.txt, .tok, also compressed); null for none. Each epoch
             takes the next part of it.
@@ -123,10 +124,10 @@ class DataConfig:
     """
 
     train: list[str] | str | None = None
-    treebanks: dict[str, TreebankConfig] = field(default_factory=dict)
-    dev_choice: str | None = None
     dev: list[str] | str | None = None
     dev_share: float = 0.0
+    treebanks: dict[str, TreebankConfig] = field(default_factory=dict)
+    dev_choice: str | None = None
     batch_words: int | Auto = "auto"
     batch_squared: int | None = 40000
     workers: int = 0

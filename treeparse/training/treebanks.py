@@ -150,7 +150,7 @@ def files_remark(data: DataConfig, treebanks: Treebanks) -> str:
         measure = f"measured on {_file_names(patterns_of(data, 'dev'))}"
     elif treebanks.dev:
         measure = f"measured on {len(treebanks.dev):,} sentences held out of them"
-    if data.treebanks and treebanks.dev:
+    if len({sentence.words.treebank for sentence in treebanks.dev}) > 1:
         measure += f", by the {f'scores of {data.dev_choice}' if data.dev_choice else 'mean over treebanks'}"
     text = "" if data.unlabelled is None else f" and the text of {_file_names(data.unlabelled)}"
     names = [(f"{name}: " if name else "") + _file_names(patterns) for name, patterns in _groups(data, "train")]
