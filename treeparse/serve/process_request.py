@@ -11,7 +11,8 @@ from treeparse.model import TreeRequest
 
 RETRY_AFTER = 2  # seconds after which a refused client should retry
 FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: present, or "none"; their values are options of UDPipe
-NAMES = ("data", "model", "input", "output", *FLAGS, "kbest", "sample", "seed", "probabilities", "treebank")
+OF_TREES = ("kbest", "sample", "seed", "probabilities", "treebank")
+NAMES = ("data", "model", "input", "output", *FLAGS, *OF_TREES)
 INPUTS = ("conllu", "horizontal", "vertical")
 OUTPUTS = tuple(TEXT_WRITERS)
 SWITCH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
