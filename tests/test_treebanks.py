@@ -109,6 +109,12 @@ def test_a_sentence_of_no_known_treebank_gets_the_mean(treebank: str | None) -> 
     )
 
 
+def test_text_of_no_treebank_adds_none() -> None:
+    torch.manual_seed(3)
+    parser = Parser.build(reading(CONFIG.encoder), training(), unlabelled=named(None))
+    assert len(table_of(parser)) == 3 + 2
+
+
 def enumerated(arcs: np.ndarray, labels: np.ndarray) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
     """The log weights of the labelled trees of one root, from scores (n+1, n+1) and log P(label | arc) (.., L)."""
     n = len(arcs) - 1

@@ -153,6 +153,7 @@ def test_mistakes_of_evaluate_become_sentences(folder: Path, capsys: Capture) ->
         ([*model, one, "--treebank", f"content={one}"], "two files begin with the same sentence"),
         ([*model, *model, "--treebank", f"content={one}"], "--treebank NAME=GOLD is for one model"),
         ([*model, *model, one, two], "There are 3 systems to score"),
+        ([*model, one, one, one], "There are 3 systems to score"),
     ):
         assert part in error_of(capsys, "evaluate", *arguments)
 

@@ -218,6 +218,8 @@ def run(args: argparse.Namespace) -> int:
         any_gold = len(args.model) == 1 and len(patterns) > 1
         options = {"any_words": any_words, "any_gold": any_gold}
         files, indices, left_out = read_systems(patterns, args, has_gold=True, **options)
+    if indices:
+        _check_count(args)
     if indices and args.systems and args.treebank_of:
         raise TreeparseError("--treebank NAME=GOLD names gold files, but two files begin with the same sentence.")
     if not indices and args.model:
@@ -266,15 +268,19 @@ def _check_systems(args: argparse.Namespace) -> None:
     """Raise unless there are gold trees, and one or two systems that the options fit."""
     if args.gold is None:
         raise TreeparseError("There are no gold trees to score against: name a file, GOLD.")
-    count = len(args.model) + len(args.systems)
-    most = 2 if len(args.model) != 1 else count  # files may be gold of their own
-    if not 1 <= count <= most:
-        raise TreeparseError(f"There are {count} systems to score: name one or two, as SYSTEM or --model DIR.")
+    if len(args.model) != 1:  # otherwise files may be gold of their own
+        _check_count(args)
     for option, remedy in OF_MODELS.items():
         if getattr(args, option) and not args.model:
             raise TreeparseError(f"--{option} {remedy}")
     if args.treebank_of and len(args.model) != 1:
         raise TreeparseError("--treebank NAME=GOLD is for one model: name it by --model DIR.")
+
+
+def _check_count(args: argparse.Namespace) -> None:
+    count = len(args.model) + len(args.systems)
+    if not 1 <= count <= 2:
+        raise TreeparseError(f"There are {count} systems to score: name one or two, as SYSTEM or --model DIR.")
 
 
 def _write_rows(patterns: Sequence[str], files: Sequence[System], left_out: int, args: argparse.Namespace) -> None:

@@ -20,6 +20,7 @@ examples:
   treeparse train --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
   treeparse train --output runs/latin --data.train la-train.conllu --data.dev_share 0.1
   treeparse train --config fast --output runs/both --data.train tr-train.conllu more.conllu --data.dev tr-dev.conllu
+  treeparse train --output runs/both --data.treebanks.ewt.train ewt.conllu --data.treebanks.gum.train gum.conllu
   treeparse train --config my.yaml --output runs/english
   treeparse train --config my.yaml --output runs/short --optimization.epochs 3 --model.encoder.layers 1
   treeparse train --config my.yaml --output runs/own --objective mymodule.MyLoss
