@@ -3,6 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
+from helpers.sentences import text_of
 from helpers.trained_runs import rows
 
 from treeparse.data.conllu import load_treebank
@@ -115,3 +116,17 @@ def without_label(text: str, form: str) -> str:
     """The CoNLL-U without the labels of words whose form begins so."""
     rows = [line.split("\t") for line in text.split("\n")]
     return "\n".join("\t".join([*r[:7], "_", *r[8:]] if len(r) > 1 and r[1].startswith(form) else r) for r in rows)
+
+
+def test_training_on_the_dev_set_is_refused_unless_asked_for(tiny_config: Path) -> None:
+    """Short sentences do not count, for they recur in any text."""
+    words = [Sentence(tuple(f"w{number}x{word}" for word in range(8)), upos=("X",) * 8) for number in range(6)]
+    long = [sentence.with_tree([0, *range(1, 8)], ["root"] + ["dep"] * 7) for sentence in words]
+    short = [Sentence(("a", "b"), upos=("X", "X")).with_tree([0, 1], ["root", "dep"])] * 9
+    for name, sentences in (("train", long[:3]), ("dev", [*long[:3], *long[5:]])):
+        tiny_config.with_name(f"{name}.conllu").write_text(text_of([*sentences, *short]), encoding="utf-8")
+    with pytest.raises(TreeparseError, match=r"3 of 4 sentences of data\.dev with 8 words or more are in data\.train"):
+        load_treebanks(load_config(tiny_config), print)
+    assert load_treebanks(load_config(tiny_config, ["--data.train_on_dev=true"]), print).dev
+    tiny_config.with_name("dev.conllu").write_text(text_of([*long[2:], *short]), encoding="utf-8")
+    assert load_treebanks(load_config(tiny_config), print).dev

@@ -89,6 +89,8 @@ class DataConfig:
             its features once for all treebanks and once for each. A sentence never gets a label that its treebank does
             not have. Weights are factors of the shares of sentences in an epoch, see temperature. predict --treebank
             parses as the treebank of a name is annotated.
+        train_on_dev: train even if most sentences of the dev set are among those of training, so that nothing is
+            measured.
         dev_choice: the treebank whose dev LAS chooses the best epoch; null for the mean of all that have dev files.
         batch_words: most words of a batch, padding included, or most subwords if the encoder reads subwords; auto
             chooses by the size of the treebank.
@@ -128,6 +130,7 @@ class DataConfig:
     dev_share: float = 0.0
     treebanks: dict[str, TreebankConfig] = field(default_factory=dict)
     dev_choice: str | None = None
+    train_on_dev: bool = False
     batch_words: int | Auto = "auto"
     batch_squared: int | None = 40000
     workers: int = 0

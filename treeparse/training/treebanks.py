@@ -29,6 +29,7 @@ Say = Callable[[str], None]
 T = TypeVar("T")
 
 MANY_LABELS = 1000
+LONG = 8  # words of sentences that a dev set should not share with training
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ def load_treebanks(config: TrainConfig, say: Say) -> Treebanks:
     train = [sentence for _, sentence in numbered]
     if data.has_dev_files:
         dev = [*chain.from_iterable(_load(config, "dev", _groups(data, "dev"), say))]
+        if not data.train_on_dev:
+            _check_apart(train, dev)
         return Treebanks(train, dev, [*map(len, treebanks)])
     if not share:
         say("no data.dev: nothing is measured, and the last epoch makes the model (data.dev_share would hold some out)")
@@ -75,6 +78,18 @@ def load_treebanks(config: TrainConfig, say: Say) -> Treebanks:
     counts = Counter(number for number, _ in rest)
     sizes = [counts[number] for number in range(len(treebanks))]
     return Treebanks([sentence for _, sentence in rest], [sentence for _, sentence in dev], sizes)
+
+
+def _check_apart(train: Sequence[ConlluSentence], dev: Sequence[ConlluSentence]) -> None:
+    """Raise if most long sentences of the dev set are training sentences; short ones recur in any text."""
+    known = {sentence.words.forms for sentence in train}
+    long = [sentence.words.forms for sentence in dev if len(sentence.words) >= LONG]
+    shared = sum(forms in known for forms in long)
+    if shared > len(long) / 2:
+        raise TreeparseError(
+            f"{shared:,} of {len(long):,} sentences of data.dev with {LONG} words or more are in data.train, too, so "
+            "that their scores measure nothing: name other files, or set data.train_on_dev to true."
+        )
 
 
 def _groups(data: DataConfig, part: str) -> list[tuple[str | None, list[str]]]:
