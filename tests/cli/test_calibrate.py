@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from helpers.commands import Capture, error_of, run
-from helpers.parsed_files import MULTIWORD, trees_as_text, written
+from helpers.parsed_files import trees_as_text, written
 from helpers.sentences import learnable_sentences
 
 from treeparse.metrics import parse_calibration
@@ -92,21 +92,4 @@ def test_calibration_in_tables_and_json(model: str, parser: Parser, dev: str, tm
 
     assert run("evaluate", "--model", model, dev, "--output", "-") == 0
     assert "calibration" not in json.loads(capsys.readouterr().out)["systems"][0]
-
-
-def test_calibration_of_two_systems_is_the_models(model: str, dev: str, capsys: Capture) -> None:
-    assert run("evaluate", dev, dev, "--model", model, "--calibration", "--output", "-", "--resamples", "9") == 0
-    systems = json.loads(capsys.readouterr().out)["systems"]
-    assert ["calibration" in system for system in systems] == [True, False]
     assert "--calibration is of a model's probabilities" in error_of(capsys, "evaluate", dev, dev, "--calibration")
-
-
-def test_probabilities_follow_the_temperatures_and_trees_by_arcs_do_not(model: str, dev: str, tmp_path: Path) -> None:
-    source, texts = written(tmp_path / "in.conllu", MULTIWORD), []
-    assert run("calibrate", model, dev, "-o", tmp_path / "other", "-q") == 0
-    for folder in (model, tmp_path / "other"):
-        for options in ([], ["--probabilities"]):
-            target = tmp_path / "out.conllu"
-            assert run("predict", folder, source, "-q", "-o", target, "--decoder", "arcs_first", *options) == 0
-            texts.append(target.read_text(encoding="utf-8"))
-    assert texts[0] == texts[2] and texts[1] != texts[3]

@@ -30,31 +30,28 @@ def words_of(path: Path) -> list[Sentence]:
     return [sentence.words for sentence in read_conllu(path, require_trees=True)]
 
 
+@pytest.mark.parametrize("options", [[], ["--keep-heads"], ["--within"], ["--keep-heads", "--within"]], ids=" ".join)
 @pytest.mark.parametrize("chunk", [1, 4000])
-def test_predict_keeps_what_is_known(model: str, parser: Parser, tmp_path: Path, chunk: int) -> None:
+def test_predict_keeps_what_is_known(
+    model: str, parser: Parser, tmp_path: Path, options: list[str], chunk: int
+) -> None:
+    """As the parser does: known heads and labels, possible heads, or both, and nothing else."""
     source, out = written(tmp_path / "in.conllu", PARTLY), tmp_path / "out.conllu"
-    assert run("predict", model, source, "-o", out, "--keep-heads", "--within", "--chunk", chunk) == 0
-    one, two = words_of(out)
-    assert one.heads and one.labels and two.heads == (0, 1) and two.labels == ("root", "nsubj")
-    assert one.heads[0] == 3 and one.labels[1] == "amod" and one.heads[1] in (1, 3) and one.heads[2] in (0, 4)
+    assert run("predict", model, source, "-o", out, *options, "--chunk", chunk) == 0
     known = [sentence.words for sentence in read_conllu(source, require_trees=True, partial=True)]
-    for found, parse in zip((one, two), parser.parse(known, keep_heads=True, within=True), strict=True):
-        assert (found.heads, found.labels) == (parse.heads, parse.labels)
+    parses = parser.parse(known, keep_heads="--keep-heads" in options, within="--within" in options)
+    assert [(words.heads, words.labels) for words in words_of(out)] == [(each.heads, each.labels) for each in parses]
     assert "Heads=0,4|a=b\n" in out.read_text(encoding="utf-8")
-
-
-def test_each_is_kept_alone(model: str, parser: Parser, tmp_path: Path) -> None:
-    source, out = written(tmp_path / "in.conllu", PARTLY), tmp_path / "out.conllu"
-    known = [sentence.words for sentence in read_conllu(source, require_trees=True, partial=True)]
-    assert run("predict", model, source, "-o", out, "--within") == 0
-    assert [words.heads for words in words_of(out)] == [each.heads for each in parser.parse(known, within=True)]
-    assert run("predict", model, source, "-o", out, "--keep-heads") == 0
-    assert [words.heads for words in words_of(out)] == [each.heads for each in parser.parse(known, keep_heads=True)]
-    assert run("predict", model, source, "-o", out) == 0
-    assert [words.heads for words in words_of(out)] == [each.heads for each in parser.parse(known)]
+    first, second = parses
+    if "--keep-heads" in options:
+        assert first.heads[0] == 3 and first.labels[1] == "amod"
+        assert (second.heads, second.labels) == ((0, 1), ("root", "nsubj"))
+    if "--within" in options:
+        assert first.heads[1] in (1, 3) and first.heads[2] in (0, 4)
 
 
 def test_within_does_not_look_at_heads(model: str, tmp_path: Path) -> None:
+    """HEAD may hold anything."""
     text = PARTLY.replace("\t3\t_\t_\t_\n", "\tx\t_\t_\tHeads=4\n")
     source, out = written(tmp_path / "in.conllu", text), tmp_path / "out.conllu"
     assert run("predict", model, source, "-o", out, "--within") == 0

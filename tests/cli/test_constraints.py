@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers.commands import Capture, error_of
 from helpers.parsed_files import conllu, written
-from helpers.sentences import learnable_sentences
+from helpers.sentences import learnable_sentences, text_of
 
 from treeparse.cli.main import main
 from treeparse.data import load_treebank
@@ -15,21 +15,9 @@ from treeparse.objectives.constraints import Constraint, Target, WordSet, read_c
 from treeparse.sentence import Sentence
 
 
-def tagged(sentences: list[Sentence]) -> str:
-    blocks = []
-    for sentence in sentences:
-        assert sentence.upos and sentence.heads and sentence.labels
-        rows = zip(sentence.forms, sentence.upos, sentence.heads, sentence.labels, strict=True)
-        lines = [
-            f"{n}\t{form}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t_" for n, (form, tag, head, label) in enumerate(rows, 1)
-        ]
-        blocks.append("\n".join(lines) + "\n\n")
-    return "".join(blocks)
-
-
 @pytest.fixture
 def treebank(tmp_path: Path) -> str:
-    return written(tmp_path / "trees.conllu", tagged(learnable_sentences(12, seed=4)))
+    return written(tmp_path / "trees.conllu", text_of(learnable_sentences(12, seed=4)))
 
 
 def test_what_is_extracted_is_a_file_with_comments(treebank: str, tmp_path: Path) -> None:
@@ -49,7 +37,7 @@ def test_what_is_extracted_is_a_file_with_comments(treebank: str, tmp_path: Path
 
 def test_shares_as_they_were_seen(tmp_path: Path, capsys: Capture) -> None:
     trees = [Sentence(("a", "b"), ("X", "Y"), heads=heads, labels=("d", "d")) for heads in [(0, 1), (2, 0), (2, 0)]]
-    treebank = written(tmp_path / "trees.conllu", tagged(trees))
+    treebank = written(tmp_path / "trees.conllu", text_of(trees))
     assert main(["constraints", "extract", treebank, "--exact", "--count", "1"]) == 0
     out, err = capsys.readouterr()
     assert err == "" and out.endswith("# X hangs from Y, to its left: 2 of 3, 0.667\n" + out[out.index("- dep") :])
@@ -62,8 +50,8 @@ def test_the_report_is_of_model_and_trees(
     file = written(
         tmp_path / "c.yaml",
         "- {dependent: {upos: NOUN}, head: {upos: VERB}, probability: 0.9}\n"
-        "- {dependent: {upos: ADJ}, label: amod, at_least: 0}\n".replace("at_least: 0", "at_least: 0.25")
-        + "- {dependent: {upos: SYM}, head: root, probability: 0.5}\n",
+        "- {dependent: {upos: ADJ}, label: amod, at_least: 0.25}\n"
+        "- {dependent: {upos: SYM}, head: root, probability: 0.5}\n",
     )
     command = ["constraints", "report", model, file, treebank, "--device", "cpu"]
     assert main([*command, "--batch-words", "20"]) == 0

@@ -2,7 +2,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from helpers.commands import Capture, error_of
+from helpers.commands import Capture
 
 from treeparse import Parser
 from treeparse.cli.main import main
@@ -27,15 +27,6 @@ def test_export(run: Path, tmp_path: Path, capsys: Capture) -> None:
     assert main(["export", str(run), "-q", "-o", str(tmp_path / "copy")]) == 0
     assert capsys.readouterr().out == ""
     assert (tmp_path / "copy" / "config.json").read_bytes() == (run / "model" / "config.json").read_bytes()
-
-
-@pytest.mark.parametrize("form", ["nowhere", "no epoch", "a model"])
-def test_faults(run: Path, capsys: Capture, form: str) -> None:
-    if form == "no epoch":
-        for name in ("last.ckpt", "best.ckpt"):
-            (run / "checkpoints" / name).unlink()
-    given = {"nowhere": "nowhere", "no epoch": str(run), "a model": str(run / "checkpoints")}[form]
-    assert given in error_of(capsys, "export", given)
 
 
 def test_a_run_goes_for_its_model(run: Path, tmp_path: Path, capsys: Capture) -> None:

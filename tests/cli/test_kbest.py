@@ -11,10 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers.commands import Capture, error_of, run
+from helpers.commands import Capture, run
 from helpers.parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, saved_with, written
 
-from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu, write_conllu
 from treeparse.data.nbest import read_nbest
 from treeparse.model import Parser
@@ -35,16 +34,6 @@ def test_lists_are_the_parsers(
     assert [len(parses) for _, parses in found] == [7, 1, 7, 4]
     expected = parser.kbest(SENTENCES, 7, decoder=decoder)
     assert_same([parses for _, parses in found], expected)
-
-
-@pytest.mark.parametrize("options", [[], ["--batch-words", "5"], ["--chunk", "1"], ["--chunk", "3"]])
-def test_one_best_is_the_parse(model: str, source: str, tmp_path: Path, options: list[str]) -> None:
-    for decoder in ("nonprojective", "projective"):
-        choice = ["--decoder", decoder]
-        assert kbest(model, source, "-k", 1, "-o", tmp_path / "best.conllu", *choice, *options) == 0
-        assert main(["predict", model, source, "-o", str(tmp_path / "parsed.conllu"), *choice, *options]) == 0
-        best, parsed = (list(read_conllu(tmp_path / name)) for name in ("best.conllu", "parsed.conllu"))
-        assert [sentence.words for sentence in best] == [sentence.words for sentence in parsed]
 
 
 def test_several_files_of_both_formats(model: str, source: str, tmp_path: Path) -> None:
@@ -123,14 +112,6 @@ def test_closing_line_and_faulty_sentences(model: str, source: str, tmp_path: Pa
     assert shown.out == "" and shown.err.startswith("treeparse: 4 sentences, 18 words, ")
     assert shown.err.endswith(" words/s; 1 sentence has fewer than 2 trees; 1 sentence left out\n")
     assert sorted(os.listdir(tmp_path)) == ["bad.conllu", "in.conllu", "out.conllu"]
-
-
-def test_usage_faults(model: str, source: str, capsys: Capture) -> None:
-    assert "required: -k" in error_of(capsys, "kbest", model, source)
-    assert "-k: must be a whole number of 1 or more, got '0'" in error_of(capsys, "kbest", model, source, "-k", 0)
-    chosen = ["-k", 2, "--decoder"]
-    assert "minimum_risk chooses one tree" in error_of(capsys, "kbest", model, source, *chosen, "minimum-risk")
-    assert "Unknown decoder 'finest'" in error_of(capsys, "kbest", model, source, *chosen, "finest")
 
 
 def test_a_model_whose_decoder_has_no_lists(parser: Parser, source: str, tmp_path: Path, capsys: Capture) -> None:

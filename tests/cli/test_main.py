@@ -94,6 +94,19 @@ def test_unknown_arguments_are_usage_errors(install: Install, capsys: Capture) -
         (["predict", "model", "in", "--decoder", "minimum_rsk"], "did you mean minimum_risk?"),
         (["predict", "model", "in", "-o", " "], "-o/--output: must name a file, got ' '"),
         (["sample", "model", "in", "-k2", "--seed", str(2**63)], "from 0 to 9223372036854775807, got '92"),
+        (["sample", "model", "in", "-k2", "--seed", "1.5"], "--seed: must be a whole number from 0 to 9223372036854"),
+        (["sample", "model", "in", "-k2", "--temperature", "0"], "--temperature: must be a finite number above 0, got"),
+        (["kbest", "model", "in"], "required: -k"),
+        (["kbest", "model", "in", "-k", "0"], "-k: must be a whole number of 1 or more, got '0'"),
+        (["kbest", "model", "in", "-k", "2", "--decoder", "minimum-risk"], "minimum_risk chooses one tree"),
+        (["kbest", "model", "in", "-k", "2", "--decoder", "finest"], "Unknown decoder 'finest'"),
+        (["predict", "model", "in", "--batch-words", "0"], "must be a whole number of 1 or more, got '0'"),
+        (["predict", "model", "in", "--chunk", "0"], "must be a whole number of 1 or more, got '0'"),
+        (["self-train", "--rounds", "0"], "a whole number of 1 or more"),
+        (["self-train", "--least-log-prob", "0.5"], "a number of at most 0"),
+        (["serve", "model", "--port", "65536"], "must be a whole number from 0 to 65535, got '65536'"),
+        (["serve", "model", "--seconds", "0"], "must be a number of seconds above 0 and up to 86400, got '0'"),
+        (["serve", "model", "--max-words", "none"], "must be a whole number of 1 or more, got 'none'"),
     ],
 )
 def test_what_is_mistyped(argv: list[str], words: str, capsys: Capture) -> None:
@@ -131,23 +144,17 @@ def test_a_copy_that_is_not_installed_has_a_version(monkeypatch: pytest.MonkeyPa
     assert treeparse.__version__ == "0+unknown"
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
-def test_every_command_has_help_with_examples(command: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        cli.main([command, "--help"])
-    assert stopped.value.code == 0
-    text = capsys.readouterr().out
-    assert f"treeparse {command} " in text.partition("examples:")[2]
-    assert "--threads" in text
-    assert "--quiet" in text
-
-
-@pytest.mark.parametrize("arguments", [*([command, "--help"] for command in cli.COMMANDS), ["train", "--help-config"]])
-def test_help_has_no_control_characters(arguments: list[str], capsys: Capture) -> None:
+@pytest.mark.parametrize("command", [*cli.COMMANDS, "train --help-config"])
+def test_every_command_has_help_with_examples_and_without_control_characters(command: str, capsys: Capture) -> None:
+    name, *config = command.split()
     with suppress(SystemExit):
-        cli.main(arguments)
+        assert cli.main([name, *(config or ["--help"])]) == 0
     text = capsys.readouterr().out
     assert text and not re.findall(r"[^\n\x20-\x7e\xa0-\U0010ffff]|\\x[0-9a-f]{2}", text)
+    if config:
+        assert "--optimization.learning_rate" in text
+    else:
+        assert f"treeparse {name} " in text.partition("examples:")[2] and "--threads" in text and "--quiet" in text
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:

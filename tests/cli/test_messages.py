@@ -1,7 +1,8 @@
-"""What the commands say of kernels that are compiled, and how torch's threads wait in them."""
+"""What the commands say of kernels that are compiled, how torch's threads wait in them, and that freed memory stays."""
 
 import logging
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from helpers.forked import Forks
 
 from treeparse.cli import main as cli
 from treeparse.kernels import compile
@@ -79,3 +81,10 @@ def test_threads_of_commands_sleep_where_they_wait() -> None:
     assert "OMP_WAIT_POLICY" not in display or "OMP_WAIT_POLICY = 'PASSIVE'" in display
     assert "GOMP_SPINCOUNT" not in display or "GOMP_SPINCOUNT = '0'" in display
     assert wait_policy(OMP_WAIT_POLICY="ACTIVE")[0] == "ACTIVE"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left alone")
+def test_the_c_library_keeps_freed_memory(forks: Forks) -> None:
+    """In a process of its own, which alone changes: glibc takes the parameters."""
+    call = "from treeparse.cli.commands.train import keep_freed_memory; print(keep_freed_memory())"
+    assert forks.run(call).stdout == "True\n"

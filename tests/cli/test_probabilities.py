@@ -59,16 +59,6 @@ def test_lists_have_those_of_all_trees(
     assert same == [list(nbest.parses) for nbest in read_nbest(bare)]
 
 
-def test_models_by_marginals_have_lists_of_samples(model: str, source: str, tmp_path: Path) -> None:
-    target = tmp_path / "out.jsonl"
-    assert (
-        run("sample", "-q", model, model, source, "-k", "3", "-o", target, "--probabilities", "--combine", "marginals")
-        == 0
-    )
-    for nbest in read_nbest(target):
-        assert all(parse.arc_probs and parse.label_probs and parse.entropy is None for parse in nbest.parses)
-
-
 def test_those_of_an_older_parse_are_left_out_of_lists(model: str, source: str, tmp_path: Path) -> None:
     parsed, new, old = (tmp_path / name for name in ("parsed.conllu", "new.conllu", "old.conllu"))
     assert run("predict", "-q", model, source, "-o", parsed, "--probabilities") == 0
@@ -129,10 +119,14 @@ def test_official_validator_accepts_what_it_accepted(model: str, tmp_path: Path,
 
 
 def test_models_by_marginals_have_no_entropy(model: str, source: str, tmp_path: Path) -> None:
-    target = tmp_path / "out.conllu"
-    assert run("predict", "-q", model, model, source, "-o", target, "--probabilities", "--combine", "marginals") == 0
-    for sentence in read_conllu(target):
+    for name, *options in (["predict"], ["sample", "-k", "3"]):
+        target = tmp_path / f"{name}.conllu"
+        command = [name, "-q", model, model, source, "-o", target, *options, "--probabilities"]
+        assert run(*command, "--combine", "marginals") == 0
+    for sentence in read_conllu(tmp_path / "predict.conllu"):
         assert "tree_prob" in comments_of(sentence) and "entropy" not in comments_of(sentence)
+    for nbest in read_nbest(tmp_path / "sample.conllu"):
+        assert all(parse.arc_probs and parse.label_probs and parse.entropy is None for parse in nbest.parses)
 
 
 def test_small_probabilities_keep_their_digits() -> None:

@@ -1,17 +1,15 @@
 """``treeparse sample``: the parser's draws in kbest's formats, whatever the chunks; a sentence for every fault."""
 
 import os
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.commands import Capture, error_of, run
-from helpers.parsed_files import SENTENCES, assert_same, lists_of, saved_with, written
+from helpers.parsed_files import SENTENCES, assert_same, lists_of, written
 
 from treeparse.model import Parse, Parser
-from treeparse.sentence import nonprojective_words
 
 OPTIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "as it is": ([], {}),
@@ -55,29 +53,6 @@ def test_a_sentences_trees_depend_on_its_place_alone(
     assert {(parse.heads, parse.labels) for parse in one[2]} != {(parse.heads, parse.labels) for parse in one[6]}
 
 
-def test_the_same_command_writes_the_same_file(model: str, source: str, tmp_path: Path) -> None:
-    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
-        assert sample(model, source, "-k", 20, "--seed", seed, "-o", tmp_path / name, "-q") == 0
-    one, same, other = ((tmp_path / name).read_bytes() for name in ("one", "same", "other"))
-    assert one == same != other
-
-
-def test_trees_come_again_and_can_be_different(model: str, parser: Parser, source: str, tmp_path: Path) -> None:
-    assert sample(model, source, "-k", 200, "-o", tmp_path / "again.jsonl") == 0
-    assert sample(model, source, "-k", 200, "-o", tmp_path / "once.jsonl", "--without-replacement") == 0
-    again, once = (
-        [Counter((parse.heads, parse.labels) for parse in parses) for parses in found_in(tmp_path / name)]
-        for name in ("again.jsonl", "once.jsonl")
-    )
-    assert [counts.total() for counts in again] == [200] * 4
-    assert all(max(counts.values()) > 1 for counts in again)
-    assert [counts.total() for counts in once] == [36, 1, 200, 4]
-    assert all(max(counts.values()) == 1 for counts in once)
-    for parses, best in zip(found_in(tmp_path / "once.jsonl"), parser.kbest(SENTENCES, 36), strict=True):
-        if len(parses) < 200:  # all there are
-            assert_same([sorted(parses, key=lambda parse: -parse.score)], [best])
-
-
 def test_closing_line(model: str, source: str, tmp_path: Path, capsys: Capture) -> None:
     def shown(*options: str | int) -> str:
         assert sample(model, source, "-o", tmp_path / "out.jsonl", *options) == 0
@@ -112,24 +87,3 @@ def test_a_sentence_that_is_left_out_keeps_its_place(model: str, source: str, tm
     for path, name in ((source, "one.jsonl"), (bad, "other.jsonl")):
         assert sample(model, path, "-k", 9, "-o", tmp_path / name, "--skip-invalid") == 0
     assert_same(found_in(tmp_path / "one.jsonl")[1:], found_in(tmp_path / "other.jsonl"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["-k", "2", "--seed", "1.5"], "--seed: must be a whole number from 0 to 9223372036854775807, got '1.5'"),
-        (["-k", "2", "--temperature", "0"], "--temperature: must be a finite number above 0, got '0'"),
-    ],
-)
-def test_usage_faults(model: str, source: str, capsys: Capture, arguments: list[str], sentence: str) -> None:
-    assert sentence in error_of(capsys, "sample", model, source, *arguments)
-
-
-@pytest.mark.parametrize("decoder", ["minimum_risk", "projective"])
-def test_the_models_decoder_says_which_trees_are_drawn(
-    parser: Parser, source: str, tmp_path: Path, decoder: str
-) -> None:
-    model = saved_with(parser, tmp_path / "model", decoder=decoder)
-    assert sample(model, source, "-k", 50, "-o", tmp_path / "out.jsonl") == 0
-    drawn = [parse for parses in found_in(tmp_path / "out.jsonl") for parse in parses]
-    assert any(nonprojective_words(parse.heads) for parse in drawn) is (decoder != "projective")

@@ -194,14 +194,6 @@ def test_faults_are_sentences_and_come_before_training(
     assert run(*command, "--rounds", 1, "-q") == 0  # what was refused is mended in the same folder
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [(["--rounds", "0"], "a whole number of 1 or more"), (["--least-log-prob", "0.5"], "a number of at most 0")],
-)
-def test_bad_options_are_refused(options: list[str], problem: str, capsys: Capture) -> None:
-    assert problem in error_of(capsys, "self-train", *options)
-
-
 def test_train_points_to_this_command(tmp_path: Path, command: list[Any], capsys: Capture) -> None:
     files = [f"--data.{name}={tmp_path / name}.conllu" for name in ("train", "dev")]
     text = ["--data.unlabelled", tmp_path / "text.txt"]

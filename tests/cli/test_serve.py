@@ -59,18 +59,6 @@ def test_names_of_models(tmp_path: Path) -> None:
             serve.named_folders([wrong])
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--port", "65536"], "must be a whole number from 0 to 65535, got '65536'"),
-        (["--seconds", "0"], "must be a number of seconds above 0 and up to 86400, got '0'"),
-        (["--max-words", "none"], "must be a whole number of 1 or more, got 'none'"),
-    ],
-)
-def test_options_that_are_wrong(options: list[str], words: str, capsys: Capture) -> None:
-    assert words in error_of(capsys, "serve", "model", *options)
-
-
 def test_a_port_that_is_taken(model: str, capsys: Capture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -8,7 +8,6 @@ from helpers.commands import Capture, error_of
 from helpers.forked import Forks
 
 from treeparse.cli.main import main
-from treeparse.training import run
 
 
 def test_train_and_resume(tiny_config: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -100,31 +99,13 @@ def test_training_says_which_files_it_reads(
         ([], "data.train"),
         (["--output", "x", "--data.train", "a", "--data.dev", "b", "--data.dev_share", "0.1"], "data.dev_share"),
         (["--config", "CONFIG", "--data.dev", "null", "--data.dev_share", "0.001"], "data.dev_share 0.001"),
-        (["--config", "CONFIG", "--data.batch_words", "some"], "data.batch_words"),
         (["--resume", "nowhere"], "nowhere"),
         (["--config", "CONFIG", "--resume", "a", "--output", "b"], "leave out --output"),
-        (["--config", "CONFIG", "--output", ""], "output is empty"),
-        (["--config", "CONFIG", "--seed", "-1"], "seed must be from 0 to 2**63 - 1, got -1"),
         (["--config", "CONFIG", "--device", "meta"], "There is no device 'meta' on this machine that computes"),
-        (["--config", "CONFIG", "--init-from", "nowhere"], "nowhere"),
     ],
 )
 def test_faults(tiny_config: Path, capsys: Capture, arguments: list[str], words: str) -> None:
     assert words in error_of(capsys, "train", *(tiny_config if word == "CONFIG" else word for word in arguments))
-
-
-def test_interrupted(tiny_config: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(run, "fit", interrupt)
-    assert main(["train", "--config", str(tiny_config)]) == 130
-    assert f"treeparse train --resume {tiny_config.parent / 'run'}" in capsys.readouterr().err
-
-
-def test_help_config(capsys: Capture) -> None:
-    assert main(["train", "--help-config"]) == 0
-    assert "--optimization.learning_rate" in capsys.readouterr().out
 
 
 LOSS = """
