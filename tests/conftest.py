@@ -1,6 +1,7 @@
 """Fixtures that several parts of the tests share."""
 
 import gc
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +76,15 @@ def trained_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train(load_config(path), quiet=True)
     torch.set_num_threads(threads)
     return path
+
+
+@pytest.fixture
+def finished_run(trained_config: Path, tmp_path: Path) -> Path:
+    """A copy of that run to change, whose config says where it is."""
+    run = shutil.copytree(trained_config.parent / "run", tmp_path / "run")
+    config = run / "config.yaml"
+    config.write_text(config.read_text(encoding="utf-8").replace(str(trained_config.parent / "run"), str(run)))
+    return run
 
 
 @pytest.fixture

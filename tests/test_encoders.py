@@ -12,6 +12,7 @@ import own_encoder
 import pytest
 import torch
 import yaml
+from helpers.commands import Capture
 from helpers.parsers import parser_encoder
 from helpers.sentences import learnable_sentences
 from torch import Tensor, nn
@@ -180,13 +181,13 @@ def test_no_word_of_the_example_sees_padding() -> None:
 
 @pytest.fixture
 def trained(tiny_config: Path) -> Path:
-    options = ["--model.encoder", WINDOWS, "--model.encoder.size=16"]
+    options = ["--model.encoder", WINDOWS, "--model.encoder.size=16", "--optimization.epochs=1"]
     assert main(["train", "--config", str(tiny_config), "-q", *options, "--model.encoder.min_count", "1"]) == 0
     return tiny_config.parent / "run"
 
 
 def test_a_model_is_loaded_where_its_class_was_imported(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     text, out = tmp_path / "dev.conllu", tmp_path / "parsed.conllu"
     expected = Parser.from_pretrained(trained).parse([["noun1", "verb2"]])
@@ -229,7 +230,7 @@ def test_a_run_of_ones_own_encoder_goes_on_and_another_starts_from_it(trained: P
         train(config, quiet=True)
 
 
-def test_the_settings_of_ones_own_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_settings_of_ones_own_encoder(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path / "c.yaml", model={"encoder": {"class_path": WINDOWS, "init_args": {"size": 5}}})
     assert load_config(path).model.encoder == own_encoder.WindowsConfig(size=5)
     config = load_config(path, ["--model.encoder.width=5"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.chi_square import LIMIT, chi_square_z
-from helpers.parsers import CONFIG, ENCODER, TRAINING, random_parser
+from helpers.parsers import CONFIG, ENCODER, TRAINING, random_parser, same, same_lists
 
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vocabulary import Vocabulary
@@ -22,7 +22,6 @@ from treeparse.sentence import Sentence, nonprojective_words
 
 Tree = tuple[tuple[int, ...], tuple[str, ...]]
 SENTENCES = [Sentence(forms, upos=("NOUN",) * len(forms)) for forms in (("Noun1", "Adj2", "Verb1"), ("Verb3", "Noun5"))]
-FIGURES = {"log_prob": 0.0, "score": 0.0}
 every_way = pytest.mark.parametrize("how", COMBINATIONS)
 
 
@@ -94,16 +93,6 @@ def combined_law(parsers: Sequence[Parser], sentence: Sentence, how: Combination
 
 def tree_of(parse: Parse) -> Tree:
     return parse.heads, parse.labels
-
-
-def same(first: Parse, second: Parse) -> bool:
-    figures = (first.log_prob, first.score)
-    same_figures = figures == pytest.approx((second.log_prob, second.score), abs=1e-7)
-    return replace(first, **FIGURES) == replace(second, **FIGURES) and same_figures
-
-
-def same_lists(first: list[list[Parse]], second: list[list[Parse]]) -> bool:
-    return all(len(a) == len(b) and all(map(same, a, b)) for a, b in zip(first, second, strict=True))
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["one root", "many roots"])

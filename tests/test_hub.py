@@ -6,6 +6,7 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+from helpers.commands import Capture
 from helpers.parsers import CONFIG, TRAINING
 from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -68,7 +69,7 @@ def test_a_copy_that_is_not_whole_is_fetched_again(one: Hub) -> None:
     assert one.calls == [("local", "v2"), ("network", "v2")] * 2
 
 
-def test_commands_take_a_model_of_the_hub(one: Hub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_take_a_model_of_the_hub(one: Hub, capsys: Capture) -> None:
     Path("text.txt").write_text("det1 noun2 verb1\n", encoding="utf-8")
     shown = []
     for model in ("org/name", str(one.there)):
@@ -128,7 +129,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     return found
 
 
-def test_pushing(one: Hub, api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pushing(one: Hub, api: Api, capsys: Capture) -> None:
     (one.there / "README.md").write_text("a card", encoding="utf-8")
     assert main(["push", str(one.there), "org/name", "--private", "--revision", "trial"]) == 0
     assert capsys.readouterr().out == "https://hub.invalid/org/name\n"

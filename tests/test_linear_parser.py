@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
+from helpers.commands import Capture
 from helpers.sentences import learnable_sentences, text_of
 from torch import Tensor
 
@@ -208,7 +209,7 @@ def settings(tmp_path: Path) -> list[str]:
 
 
 def test_a_run_trains_and_its_model_is_used_by_every_command(
-    settings: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    settings: list[str], tmp_path: Path, capsys: Capture
 ) -> None:
     assert main(["train", "-q", *settings]) == 0
     run, dev = str(tmp_path / "run"), str(tmp_path / "dev.conllu")
@@ -323,7 +324,7 @@ def test_attributes_by_a_function_of_ones_own(own_attributes: None, settings: li
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(
-    options: list[str], problem: str, settings: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: list[str], problem: str, settings: list[str], tmp_path: Path, capsys: Capture
 ) -> None:
     assert main(["train", "-q", *settings, *options]) == 2
     error = capsys.readouterr().err
@@ -383,9 +384,7 @@ def test_a_sentence_without_a_tree_teaches_nothing(algorithm: Algorithm) -> None
         assert_close(weights, before[name])
 
 
-def test_a_label_root_beside_roots_of_another_label_takes_no_root_from_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_label_root_beside_roots_of_another_label_takes_no_root_from_them(tmp_path: Path, capsys: Capture) -> None:
     free = [s.with_tree(s.heads or (), ["sent" if n == "root" else n for n in s.labels or ()]) for s in TRAINING]
     odd = next(index for index, sentence in enumerate(free) if len(sentence) > 1)
     free[odd] = free[odd].with_tree(

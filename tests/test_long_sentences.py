@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helpers.commands import Capture
 from helpers.forked import Forks
 from helpers.parsers import CONFIG, random_parser
 
@@ -69,9 +70,7 @@ def test_a_long_sentence_takes_little_memory(job: str, megabytes: dict[str, floa
     assert megabytes[job] < 80
 
 
-def test_a_sentence_too_long_for_the_memory_is_refused_at_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sentence_too_long_for_the_memory_is_refused_at_once(tmp_path: Path, capsys: Capture) -> None:
     parser = random_parser()
     with pytest.raises(TreeparseError, match=r"Sentence 1 \(counted from 0\): it has 400,000 words.* 9,600 GB"):
         parser.parse([["a"], ["a"] * 400_000])

@@ -1,6 +1,5 @@
 """Parser.sample: the laws of its trees by enumeration, what is said about each, and what a list depends on."""
 
-import math
 import random
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ import pytest
 import torch
 from helpers.chi_square import LIMIT, chi_square_z
 from helpers.drawn_orders import assert_sequence_law
-from helpers.parsers import CONFIG, TRAINING, random_parser
+from helpers.parsers import CONFIG, TRAINING, random_parser, same_lists
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Parse, Parser
@@ -50,18 +49,6 @@ def law_of(
 
 def places_of(parses: list[Parse], places: dict[Tree, int]) -> np.ndarray:
     return np.array([places[parse.heads, parse.labels] for parse in parses])
-
-
-def same(first: Parse, second: Parse) -> bool:
-    figures = (first.log_prob, second.log_prob), (first.score, second.score)
-    near = all(math.isclose(*pair, rel_tol=0, abs_tol=1e-9) for pair in figures)
-    return near and replace(first, log_prob=second.log_prob, score=second.score) == second
-
-
-def same_lists(first: list[list[Parse]], second: list[list[Parse]]) -> bool:
-    return all(
-        len(some) == len(others) and all(map(same, some, others)) for some, others in zip(first, second, strict=True)
-    )
 
 
 @TEMPERATURES

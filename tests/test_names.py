@@ -6,13 +6,7 @@ import pytest
 import torch
 
 from treeparse.errors import TreeparseError
-from treeparse.names import (
-    COMBINATIONS,
-    DECODERS,
-    LISTING_COMBINATIONS,
-    LISTING_DECODERS,
-    Schedule,
-)
+from treeparse.names import COMBINATIONS, DECODERS, LISTING_COMBINATIONS, LISTING_DECODERS, Schedule
 from treeparse.training.parser_module import rate_share
 from treeparse.training.train_config import ResolvedOptimization
 from treeparse.trees import DISTRIBUTIONS, NonProjectiveCRF, distribution_named

@@ -100,13 +100,7 @@ every_command = pytest.mark.parametrize(("command", "options", "suffix"), COMMAN
 
 @every_command
 def test_outputs_are_the_same_bytes(
-    command: str,
-    options: list[str],
-    suffix: str,
-    inputs: tuple[str, str],
-    written: Write,
-    forks: Forks,
-    tmp_path: Path,
+    command: str, options: list[str], suffix: str, inputs: tuple[str, str], written: Write, forks: Forks, tmp_path: Path
 ) -> None:
     first = written(command, *options, suffix=suffix)
     for more in AS_IT_IS.values():

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from helpers.commands import Capture
 from helpers.parsers import CONFIG, TRAINING, random_parser
 
 import treeparse
@@ -78,9 +79,9 @@ def test_only_its_own_files_know_the_biaffine_scorer() -> None:
 
 
 def test_a_custom_scorer_trains_and_its_model_parses(
-    custom: str, tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    custom: str, tiny_config: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    options = ["--model.scorer", custom, "--model.scorer.size=16", "--model.tags.upos=1"]
+    options = ["--model.scorer", custom, "--model.scorer.size=16", "--model.tags.upos=1", "--optimization.epochs=1"]
     run, words = tmp_path / "run", str(tmp_path / "dev.conllu")
     assert main(["train", "--config", str(tiny_config), "-q", *options]) == 0
     saved = json.loads((run / "model" / "config.json").read_bytes())
@@ -142,9 +143,7 @@ def test_a_scorer_that_does_not_exist_is_a_sentence(custom: str, name: str, tiny
         load_config(tiny_config, [f"--model.scorer={name}"])
 
 
-def test_settings_of_a_custom_scorer_are_listed(
-    custom: str, tiny_config: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_of_a_custom_scorer_are_listed(custom: str, tiny_config: Path, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         load_config(tiny_config, ["--model.scorer.help", custom])
     assert "--model.scorer.farthest " in capsys.readouterr().out

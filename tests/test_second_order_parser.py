@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.commands import Capture
 from helpers.parsed_files import SENTENCES, conllu, written
 from helpers.parsers import CONFIG, TRAINING, random_parser
 from helpers.served import served
@@ -86,9 +87,7 @@ def test_parts_learn_by_every_objective_of_whole_trees(parser: Parser, objective
 
 
 @every_kind
-def test_training_on_crossing_arcs(
-    trees: str, tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_training_on_crossing_arcs(trees: str, tiny_config: Path, tmp_path: Path, capsys: Capture) -> None:
     """A sentence whose tree the parser cannot build is learned from in part, and measured; training says so."""
     arcs = [(0, "root"), (1, "x"), (1, "x"), (2, "x")]  # the arc from word 2 to word 4 crosses that to word 3
     words = (f"{word}\ta\t_\tX\t_\t_\t{head}\t{label}\t_\t_" for word, (head, label) in enumerate(arcs, 1))
@@ -155,9 +154,7 @@ def test_head_selection_has_nothing_to_say_of_parts(parser: Parser) -> None:
         parser.loss(parser.collate(TRAINING[:2]), HeadSelection())
 
 
-def test_other_trees_are_not_searched(
-    model: str, parser: Parser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_trees_are_not_searched(model: str, parser: Parser, tmp_path: Path, capsys: Capture) -> None:
     with pytest.raises(TreeparseError, match="The decoder nonprojective searches among trees that score arcs alone"):
         replace(parser.config, decoder="nonprojective")
     source = written(tmp_path / "in.conllu", conllu(*SENTENCES))
@@ -180,7 +177,7 @@ def test_parts_learn_without_sums(objective: Objective) -> None:
     assert weights.grad is not None and weights.grad.isfinite().all() and weights.grad.any()
 
 
-def test_a_parser_without_sums(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_parser_without_sums(tiny_config: Path, tmp_path: Path, capsys: Capture) -> None:
     """It trains and parses; what needs probabilities is refused in a sentence."""
     options = [f"--model.trees={CROSSING}", "--optimization.epochs=2", "--objective=treeparse.objectives.MeanField"]
     model = str(train(load_config(tiny_config, options), quiet=True))

@@ -1,16 +1,19 @@
-"""Characters and tags beside a transformer's vectors."""
+"""Characters, tags and adapters beside a transformer's vectors."""
 
 import json
 import pickle
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from helpers.broken_runs import break_off
 from helpers.parsers import parser_encoder
 from helpers.pretrained import bert_folder
 from helpers.sentences import learnable_sentences
+from safetensors.torch import load_file
 
 from treeparse.batch import Batch
 from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
@@ -19,6 +22,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.sentence import Sentence
+from treeparse.training import load_config, train
 
 TRAIN = [
     replace(sentence, upos=tuple("X" if len(form) < 4 else "NOUN" for form in sentence.forms))
@@ -123,3 +127,42 @@ def test_features_survive_json_and_pickle_and_grow(folder: Path) -> None:
 def test_settings_out_of_range(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(TreeparseError, match=words):
         TransformerConfig(**settings)
+
+
+@pytest.fixture
+def settings(folder: Path) -> list[str]:
+    options = {"model": folder, "learning_rate_factor": 1.0}
+    options |= {"lora_rank": 2, "lora_dropout": 0.2, "lora_targets": "[query,dense]"}
+    options |= {"char_filters": 3, "char_widths": "[1,2]", "tags": "[upos]", "hidden_size": 4}
+    return [
+        "--data.batch_words=120",
+        "--model.encoder=TransformerConfig",
+        *(f"--model.encoder.{name}={value}" for name, value in options.items()),
+    ]
+
+
+def test_a_run_by_adapters(
+    tiny_config: Path, settings: list[str], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broken and resumed, it ends as unbroken; the model needs no peft; others start from it, also by adapters."""
+    settings = [*settings, "--optimization.epochs=2"]
+    unbroken = train(load_config(tiny_config, [*settings, "--output", str(tmp_path / "unbroken")]), quiet=True)
+    break_off(lambda: train(load_config(tiny_config, settings), quiet=True), 1, 2, monkeypatch)
+    resumed = train(load_config(tiny_config, settings), resume=True, quiet=True)
+    found, expected = (load_file(model / "model.safetensors") for model in (resumed, unbroken))
+    assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in found)
+
+    start, prefix = load_file(folder / "model.safetensors"), "scorer.encoder.transformer."
+    for name in (name for name in found if name.startswith(prefix)):
+        learnt = name.endswith(("query.weight", "dense.weight"))
+        assert torch.equal(found[name], start[name.removeprefix(prefix)]) != learnt, name
+
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "peft", None)
+        parser = Parser.from_pretrained(resumed)
+    assert isinstance(parser.config.encoder, TransformerConfig) and parser.config.encoder.lora_rank == 0
+
+    more = [*settings, "--init_from", str(resumed), "--output", str(tmp_path / "more")]
+    more += ["--optimization.epochs=1", "--optimization.learning_rate=0"]
+    again = load_file(train(load_config(tiny_config, more), quiet=True) / "model.safetensors")
+    assert again.keys() == found.keys() and all(torch.equal(again[name], found[name]) for name in found)

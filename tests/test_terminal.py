@@ -1,14 +1,25 @@
-"""Nothing that a command quotes from a file moves the cursor, turns text round or hides it."""
+"""What is shown on a terminal: bars of any width, what parsers report, and nothing raw that a command quotes."""
 
 import ast
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
+from helpers.commands import Capture
+from helpers.parsers import random_parser
+from helpers.sentences import learnable_sentences
+from helpers.terminal import terminal
 
-from treeparse import terminal
+from treeparse import terminal as escapes
 from treeparse.cli.main import main
+from treeparse.model import Ensemble
+from treeparse.progress import Bar, Console
 
-PACKAGE = Path(terminal.__file__).parent
+PACKAGE = Path(escapes.__file__).parent
 ESCAPE = "\x1b[2J\x1b]0;title\x07\u202ereversed\x9b31m"
 
 
@@ -26,13 +37,13 @@ ESCAPE = "\x1b[2J\x1b]0;title\x07\u202ereversed\x9b31m"
     ],
 )
 def test_a_line(text: str, expected: str) -> None:
-    assert terminal.line(text) == expected
-    assert terminal.message(text) == expected
+    assert escapes.line(text) == expected
+    assert escapes.message(text) == expected
 
 
 def test_long_messages_lose_their_middle() -> None:
-    shown = terminal.message("begin " + 10_000 * "x" + " end")
-    assert len(shown) <= terminal.LONGEST
+    shown = escapes.message("begin " + 10_000 * "x" + " end")
+    assert len(shown) <= escapes.LONGEST
     assert shown.startswith("begin x")
     assert shown.endswith("x end")
 
@@ -63,7 +74,7 @@ QUOTED = {
 
 @pytest.mark.parametrize("command", QUOTED)
 def test_commands_quote_nothing_raw(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").write_text(QUOTED[command], encoding="utf-8")
@@ -74,4 +85,66 @@ def test_commands_quote_nothing_raw(
     out, err = capfd.readouterr()
     assert r"\x1b" in out + err
     assert not {*out, *err} & {*ESCAPE} - {*map(chr, range(32, 127))}
-    assert all(len(each) <= terminal.LONGEST for each in err.splitlines())
+    assert all(len(each) <= escapes.LONGEST for each in err.splitlines())
+
+
+SENTENCES = learnable_sentences(9, seed=3)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "parse",
+    [
+        lambda parser, **options: parser.parse(SENTENCES, **options),
+        lambda parser, **options: parser.kbest(SENTENCES, 2, **options),
+        lambda parser, **options: parser.sample(SENTENCES, 2, **options),
+        lambda parser, **options: parser.score_trees(SENTENCES, **options),
+        lambda parser, **options: list(parser.stream(SENTENCES, ahead=4, **options)),
+    ],
+    ids=["parse", "kbest", "sample", "score_trees", "stream"],
+)
+def test_each_batch_is_reported_by_the_indices_of_its_sentences(
+    parse: Callable[..., Any], threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.get_num_threads", lambda: threads)
+    parser, reported = random_parser(), list[Sequence[int]]()
+    for model in (parser, Ensemble([parser, parser])):
+        reported.clear()
+        parse(model, batch_words=10, progress=reported.append)
+        assert len(reported) > 3
+        assert sorted(chain.from_iterable(reported)) == list(range(9))
+
+
+@pytest.mark.parametrize(("columns", "widest"), [(0, 79), (40, 39), (80, 79)])
+def test_a_bar_fits_a_terminal_of_any_width(columns: int, widest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch, "stderr", columns) as screen, Bar(3, stream=sys.stderr, hidden=False) as bar:
+        for _ in range(3):
+            bar.update()
+    assert [line.split("%")[0] for line in screen.lines] == ["0", "33", "67", "100"]
+    assert max(map(len, screen.lines)) == widest
+
+
+def test_work_that_takes_long_is_announced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch, "stderr", silence=0) as screen:
+        console = Console(quiet=False)
+        for work in ("reading", "loading"):
+            with console.during(work):
+                screen.wait_for(f"{work} ...")
+    assert screen.lines == ["treeparse: reading ...", "treeparse: loading ..."]
+
+
+def test_short_work_and_quiet_commands_are_not_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch, "stderr", silence=3600) as screen, Console(quiet=False).during("reading"):
+        pass
+    assert screen.text == ""
+    with terminal(monkeypatch, "stderr", silence=0) as screen, Console(quiet=True).during("reading"):
+        time.sleep(0.05)  # in which it would be announced
+    assert screen.text == ""
+
+
+def test_nothing_is_announced_where_nobody_looks(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr("treeparse.progress.SILENCE", 0)
+    monkeypatch.setattr("treeparse.progress.SHORT", 0)
+    with Console(quiet=False).during("reading"):
+        time.sleep(0.05)
+    assert capsys.readouterr() == ("", "")

@@ -23,8 +23,12 @@ from treeparse.sentence import Sentence
 kbest = partial(run, "kbest")
 
 
-@pytest.mark.parametrize("name", ["out.conllu", "out.conllu.gz", "out.jsonl", "out.jsonl.gz"])
-@pytest.mark.parametrize("decoder", ["nonprojective", "projective"])
+FORMATS = ("out.conllu", "out.conllu.gz", "out.jsonl", "out.jsonl.gz")
+
+
+@pytest.mark.parametrize(
+    ("decoder", "name"), [*(("nonprojective", name) for name in FORMATS), ("projective", "out.jsonl")]
+)
 def test_lists_are_the_parsers(
     model: str, parser: Parser, source: str, tmp_path: Path, name: str, decoder: Decoder
 ) -> None:

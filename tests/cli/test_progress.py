@@ -39,8 +39,9 @@ def shares(lines: list[str]) -> list[int]:
     return [int(found[1]) for line in lines if (found := re.match(r"(\d+)%\|.*\| \S+ left", line))]
 
 
-@pytest.mark.parametrize("columns", [80, 0])
-@pytest.mark.parametrize("command", ["predict", "kbest -k 2", "sample -k 2", "rank"])
+@pytest.mark.parametrize(
+    ("command", "columns"), [("predict", 80), ("predict", 0), ("kbest -k 2", 80), ("sample -k 2", 80), ("rank", 80)]
+)
 def test_the_bar_moves_within_a_chunk(
     command: str, columns: int, model: str, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,11 +27,15 @@ def found_in(path: Path) -> list[list[Parse]]:
     return [parses for _, parses in lists_of(path)]
 
 
-@pytest.mark.parametrize("name", ["out.conllu", "out.conllu.gz", "out.jsonl", "out.jsonl.gz"])
-@pytest.mark.parametrize(("options", "settings"), OPTIONS.values(), ids=OPTIONS)
-def test_lists_are_the_parsers(
-    model: str, parser: Parser, source: str, tmp_path: Path, name: str, options: list[str], settings: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(("as it is", f"out.{form}") for form in ("conllu", "conllu.gz", "jsonl.gz")),
+        *((k, "out.jsonl") for k in OPTIONS),
+    ],
+)
+def test_lists_are_the_parsers(model: str, parser: Parser, source: str, tmp_path: Path, kind: str, name: str) -> None:
+    options, settings = OPTIONS[kind]
     assert sample(model, source, "-k", 7, "-o", tmp_path / name, *options) == 0
     assert [sent_id for sent_id, _ in lists_of(tmp_path / name)] == ["s1", "s2", "s3", "s4"]
     expected = parser.sample(SENTENCES, 7, **settings)
@@ -39,9 +43,7 @@ def test_lists_are_the_parsers(
     assert list(map(len, expected)) == ([7] * 4 if settings.get("replacement", True) else [7, 1, 7, 4])
 
 
-@pytest.mark.parametrize(
-    "options", [["--chunk", "1"], ["--chunk", "3"], ["--batch-words", "5"], ["--threads", "1"], ["-k", "9"]]
-)
+@pytest.mark.parametrize("options", [["--chunk", "1"], ["--chunk", "3"], ["--batch-words", "5"], ["-k", "9"]])
 @pytest.mark.parametrize("replacement", [[], ["--without-replacement"]])
 def test_a_sentences_trees_depend_on_its_place_alone(
     model: str, source: str, tmp_path: Path, options: list[str], replacement: list[str]

@@ -3,15 +3,16 @@
 import csv
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import yaml
 from helpers.commands import Capture, error_of
-from safetensors.torch import load_file
+from helpers.tiny_runs import write_tiny_config
+from helpers.trained_runs import equal, weights
 
 from treeparse import Parser
 from treeparse.cli.main import main
@@ -23,27 +24,31 @@ def run(*arguments: str | Path | float) -> int:
     return main([*map(str, arguments)])
 
 
+def command_of(config: Path) -> list[Any]:
+    """The command on 40 sentences with trees and 12 without, two epochs a round."""
+    text = config.with_name("text.txt")
+    sentences = load_treebank([config.with_name("dev.conllu")])
+    text.write_text("".join(" ".join(s.words.forms) + "\n" for s in sentences), encoding="utf-8")
+    options = ["--data.unlabelled", text, "--optimization.epochs", 2, "--output", config.parent / "out"]
+    return ["self-train", "--config", config, *options]
+
+
 @pytest.fixture
 def command(tiny_config: Path) -> list[Any]:
-    """The command on 40 sentences with trees and 12 without, two epochs a round."""
-    text = tiny_config.with_name("text.txt")
-    sentences = load_treebank([tiny_config.with_name("dev.conllu")])
-    text.write_text("".join(" ".join(s.words.forms) + "\n" for s in sentences), encoding="utf-8")
-    options = ["--data.unlabelled", text, "--optimization.epochs", 2, "--output", tiny_config.parent / "out"]
-    return ["self-train", "--config", tiny_config, *options]
+    return command_of(tiny_config)
+
+
+@pytest.fixture(scope="module")
+def one_round(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the command leaves after one round, for tests that copy it."""
+    folder = tmp_path_factory.mktemp("self-training")
+    assert run(*command_of(write_tiny_config(folder)), "--rounds", 1, "-q") == 0
+    return folder / "out"
 
 
 @pytest.fixture
 def out(tiny_config: Path) -> Path:
     return tiny_config.parent / "out"
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    return load_file(folder / "model.safetensors")
-
-
-def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in other)
 
 
 def measured(folder: Path) -> tuple[float, float]:
@@ -70,21 +75,22 @@ def test_a_table_of_rounds_and_the_best_model(command: list[Any], out: Path, tmp
         mark = ["best"] if number == best else []
         assert row == [str(number), f"{uas:.2f}", f"{las:.2f}", silver, "12", *mark]
     assert shown.endswith(f"model: {out / 'model'}\n")
-    assert same(weights(out / "model"), weights(out / f"round-{best}" / "model"))
+    assert equal(weights(out / "model"), weights(out / f"round-{best}" / "model"))
     for model in (out, out / f"round-{best}"):
         assert run("predict", model, tmp_path / "dev.conllu", "-o", tmp_path / f"{model.name}.conllu", "-q") == 0
     assert (tmp_path / "out.conllu").read_text() == (tmp_path / f"round-{best}.conllu").read_text()
 
 
 def test_a_finished_round_is_not_repeated_and_more_rounds_are_added(
-    command: list[Any], out: Path, capsys: Capture
+    command: list[Any], out: Path, one_round: Path, capsys: Capture
 ) -> None:
+    shutil.copytree(one_round, out)
     assert run(*command, "--rounds", 1) == 0
     first = table(capsys.readouterr().out)
     before = {number: (out / f"round-{number}" / "metrics.csv").stat().st_mtime_ns for number in (0, 1)}
     assert run(*command, "--rounds", 1) == 0
     again = capsys.readouterr().out
-    assert "epoch" not in again and table(again) == first
+    assert "epoch" not in again and table(again) == first and len(first) == 2
     moved = out.rename(out.with_name("moved"))
     assert run(*command, "--rounds", 2, "--output", moved) == 0
     more = table(capsys.readouterr().out)
@@ -92,18 +98,16 @@ def test_a_finished_round_is_not_repeated_and_more_rounds_are_added(
     assert {number: (moved / f"round-{number}" / "metrics.csv").stat().st_mtime_ns for number in (0, 1)} == before
 
 
-def test_round_0_has_the_weights_of_train(command: list[Any], out: Path, tiny_config: Path) -> None:
-    assert run(*command, "--rounds", 1, "-q") == 0
+def test_round_0_has_the_weights_of_train(one_round: Path, tiny_config: Path) -> None:
     assert run("train", "--config", tiny_config, "--optimization.epochs", 2, "-q") == 0
-    assert same(weights(out / "round-0" / "model"), weights(tiny_config.parent / "run" / "model"))
+    assert equal(weights(one_round / "round-0" / "model"), weights(tiny_config.parent / "run" / "model"))
 
 
 def test_sentences_are_left_out_by_the_log_probability_a_word_of_their_trees(
-    command: list[Any], out: Path, tmp_path: Path, capsys: Capture
+    command: list[Any], one_round: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    assert run(*command, "--rounds", 1, "-q") == 0
     text = [line.split() for line in (tmp_path / "text.txt").read_text(encoding="utf-8").splitlines()]
-    parses = Parser.from_pretrained(out / "round-0").parse(text)
+    parses = Parser.from_pretrained(one_round / "round-0").parse(text)
     means = [parse.log_prob / len(parse.tokens) for parse in parses]
     least = sorted(means)[len(means) // 2] - 1e-6
     sure = [parse for parse, mean in zip(parses, means, strict=True) if mean >= least]
@@ -130,7 +134,7 @@ def test_a_threshold_that_no_sentence_reaches_may_be_lowered(command: list[Any],
 def test_without_a_dev_set_the_last_round_is_the_model(command: list[Any], out: Path, capsys: Capture) -> None:
     assert run(*command, "--rounds", 1, "--data.dev", "null") == 0
     assert table(capsys.readouterr().out) == [["0", "-", "-", "0", "12"], ["1", "-", "-", "12", "12", "best"]]
-    assert same(weights(out / "model"), weights(out / "round-1" / "model"))
+    assert equal(weights(out / "model"), weights(out / "round-1" / "model"))
 
 
 @pytest.mark.parametrize(
@@ -149,8 +153,10 @@ def test_a_stopped_command_says_how_to_go_on(
     signal.signal(signal.SIGINT, before)
 
 
-def test_other_settings_or_data_are_refused(command: list[Any], out: Path, tmp_path: Path, capsys: Capture) -> None:
-    assert run(*command, "--rounds", 1, "-q") == 0
+def test_other_settings_or_data_are_refused(
+    command: list[Any], out: Path, one_round: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    shutil.copytree(one_round, out)
     before = (out / "rounds.json").read_bytes()
     refused = [
         ([*command, "--seed", 2], "seed differ"),

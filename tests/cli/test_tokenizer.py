@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers.commands import Capture
 from helpers.parsed_files import incidents, lists_of, written
 from helpers.parsers import CONFIG, TRAINING
 
@@ -106,9 +107,7 @@ UNSPLIT = (
 )
 
 
-def test_text_whose_multiword_tokens_are_whole_is_warned_of(
-    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_text_whose_multiword_tokens_are_whole_is_warned_of(tiny_config: Path, tmp_path: Path, capsys: Capture) -> None:
     """By a tokeniser that splits none, or none at all; not where they are split."""
     pytest.importorskip("spacy")
     train, german = written(tmp_path / "german.conllu", GERMAN * 10), str(tmp_path / "german")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.commands import Capture
 
 from treeparse.cli.main import main
 from treeparse.corpus import CorpusRequest, TreeRequest, parse_corpus
@@ -126,7 +127,7 @@ def test_a_damaged_manifest(tmp_path: Path, line: bytes) -> None:
         read_manifest(path)
 
 
-def test_a_cluster_needs_ray(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_needs_ray(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["predict", "-q", "model", "in/a.conllu", "-o", "out/", "--ray", "local"]) == 2
     assert "pip install treeparse[ray]" in capsys.readouterr().err
@@ -135,7 +136,7 @@ def test_a_cluster_needs_ray(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
 
 
 @pytest.mark.slow
-def test_ray_parses_each_file_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ray_parses_each_file_once(folder: Path, capsys: Capture) -> None:
     """A worker is killed while it parses; the faulty file is named, and what is missing is parsed by a second start."""
     ray = pytest.importorskip("ray")
     for number in range(8):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.commands import Capture
 
 from treeparse.cli.main import main
 from treeparse.corpus import CorpusRequest, TreeRequest, list_parts, parse_corpus, parse_documents
@@ -197,7 +198,7 @@ def test_a_list_of_faults_for_each_output(parser: Parser, folder: Path) -> None:
     assert len([*read_conllu("out/b.conllu", single_root=False)]) == 2
 
 
-def test_a_list_of_faults_replaces_no_input(parser: Parser, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_of_faults_replaces_no_input(parser: Parser, folder: Path, capsys: Capture) -> None:
     Path("a.conllu").write_text("1\tfew columns\n\n", encoding="utf-8")
     command = ["predict", "-q", "model", "a.conllu"]
     assert main([*command, "-o", "out.conllu", "--faults", "a.conllu"]) == 2

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
+from helpers.commands import Capture
 from helpers.waiting import wait_until
 
 from treeparse import Parser
@@ -327,7 +328,7 @@ def test_progress_is_reported_once_for_each_sentence(folder: Path) -> None:
     assert (observer.sentences, observer.size) == (SENTENCES, Path("a.conllu").stat().st_size)
 
 
-def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(folder: Path, capsys: Capture) -> None:
     for name, *options in (("one",), ("two", "--jobs", "2", "--threads", "1")):
         command = ["predict", "model", "a.conllu", "-o", f"{name}.conllu", "--chunk", "20", *options]
         assert main(command) == 0

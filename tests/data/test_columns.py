@@ -5,6 +5,7 @@ from typing import Any
 
 import conllu
 import pytest
+from helpers.commands import Capture
 from helpers.parsers import parser_encoder
 
 from treeparse import Parser
@@ -43,9 +44,7 @@ def with_glosses(path: Path) -> None:
     path.write_text("\n".join(map("\t".join, glossed)))
 
 
-def test_a_key_of_misc_is_embedded_and_learned_from(
-    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_key_of_misc_is_embedded_and_learned_from(tiny_config: Path, tmp_path: Path, capsys: Capture) -> None:
     for name in ("train", "dev"):
         with_glosses(tmp_path / f"{name}.conllu")
     options = ["--config", str(tiny_config), "--model.encoder.tags", "[misc.Gloss]"]
@@ -66,7 +65,7 @@ def test_a_key_of_misc_is_embedded_and_learned_from(
 
 
 def test_a_run_depends_on_the_columns_that_it_reads_and_no_others(
-    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_config: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     for name in ("train", "dev"):
         with_glosses(tmp_path / f"{name}.conllu")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.commands import Capture
 
 from treeparse.cli.main import main
 from treeparse.data.files import (
@@ -137,7 +138,7 @@ def test_a_library_that_is_missing_is_named_with_the_command_that_installs_it(
 
 
 def test_a_command_refuses_an_output_that_it_cannot_compress(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setitem(sys.modules, "backports.zstd", None)
     monkeypatch.setitem(sys.modules, "compression.zstd", None)

@@ -1,6 +1,8 @@
-"""Sentences in all the forms in which users have them."""
+"""Sentences in all the forms in which users have them, and work on batches of them in threads."""
 
+import threading
 from collections import UserDict
+from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -8,9 +10,10 @@ from typing import Any
 import conllu
 import numpy as np
 import pytest
+import torch
 
 from treeparse.data.conllu import read_conllu
-from treeparse.data.mapping import as_sentence, as_sentences
+from treeparse.data.mapping import as_sentence, as_sentences, map_batches
 from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
@@ -106,3 +109,69 @@ def test_a_parse_as_a_tokenlist() -> None:
     found = parse.to_tokenlist()
     assert found.serialize() == rows and [*map(dict, found)] == [*map(dict, expected)]
     assert as_sentence(found) == Sentence(parse.tokens, tags[0], ("_", "_"), tags[1], misc=("_", "_"))
+
+
+FIFTY = [Sentence(tuple(f"word{number}" for _ in range(1 + number % 7))) for number in range(50)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 100])
+def test_results_are_in_the_order_of_the_sentences(threads: int) -> None:
+    batches: list[list[int]] = []
+
+    def forms(places: list[int], chosen: list[Sentence]) -> list[tuple[str, ...]]:
+        assert chosen == [FIFTY[place] for place in places]
+        batches.append(places)
+        return [sentence.forms for sentence in chosen]
+
+    assert map_batches(forms, FIFTY, max_words=20, threads=threads) == [s.forms for s in FIFTY]
+    alone: list[list[int]] = []
+    map_batches(lambda places, _: [alone.append(places), *places][1:], FIFTY, max_words=20)
+    assert sorted(batches) == sorted(alone) and len(alone) > 3
+
+
+def test_batches_are_done_at_once_and_torch_takes_no_other_threads() -> None:
+    before = torch.get_num_threads()
+    both = threading.Barrier(2, timeout=20)
+
+    def work(places: list[int], chosen: list[Sentence]) -> list[int]:
+        both.wait()  # raises unless two are here at the same time
+        return [torch.get_num_threads()] * len(places)
+
+    try:
+        torch.set_num_threads(3)
+        assert set(map_batches(work, FIFTY[:2], max_words=1, threads=2)) == {1}
+        assert torch.get_num_threads() == 3
+        later: list[int] = []
+        thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
+        thread.start()
+        thread.join()
+        assert later == [3]
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_fault_in_a_thread_is_raised() -> None:
+    def work(places: list[int], chosen: list[Sentence]) -> list[int]:
+        if 3 in places:
+            raise ValueError("the fourth")
+        return places
+
+    with pytest.raises(ValueError, match="the fourth"):
+        map_batches(work, FIFTY, max_words=1, threads=2)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_batches_in_other_threads_learn_of_the_end(error: type[BaseException]) -> None:
+    ended, learnt = threading.Event(), list[bool]()
+
+    def work(places: list[int], chosen: list[Sentence]) -> list[int]:
+        if 0 not in places:
+            learnt.append(ended.wait(20))
+        return places
+
+    def stop(places: Sequence[int]) -> None:
+        raise error
+
+    with pytest.raises(error):
+        map_batches(work, FIFTY[:3], max_words=1, threads=3, progress=stop, ended=ended)
+    assert learnt == [True] * len(learnt)

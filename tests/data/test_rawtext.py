@@ -10,7 +10,9 @@ import pytest
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import LexicalFeatures
-from treeparse.data.raw_text import RawTextCheck, attached_mark
+from treeparse.data.raw_text import RawTextCheck, attached_mark, multiword_tokens
+from treeparse.data.tokenised import read_text
+from treeparse.errors import DataError
 
 DEMO = Path(__file__).parents[2] / "data"
 TREEBANKS = ["UD_English-EWT/en_ewt", "UD_Latin-Perseus/la_perseus", "UD_Turkish-IMST/tr_imst"]
@@ -122,3 +124,67 @@ def test_it_is_said_once_and_of_the_first_sentences_only() -> None:
     assert check.check([["they"]] * 100) is None
     assert check.check([text] * 9) is None
     assert RawTextCheck(WORDS).check([[]]) is None
+
+
+KNOWN = {"du": "de le", "au": "\u00e0 le"}
+
+
+def block(*tokens: tuple[str, ...]) -> str:
+    """A sentence of tokens, each of one word or of its form and its words."""
+    rows, word = [], 0
+    for form, *words in tokens:
+        if words:
+            rows.append(f"{word + 1}-{word + len(words)}\t{form}" + "\t_" * 8)
+        for each in words or [form]:
+            rows.append(f"{(word := word + 1)}\t{each}" + "\t_" * 4 + f"\t{word - 1}\tdep\t_\t_")
+    return "\n".join(rows) + "\n\n"
+
+
+def test_frequent_ones_with_their_usual_words(tmp_path: Path) -> None:
+    """But for those that are often words: "des" is an article as well as "de les"."""
+    path = tmp_path / "in.conllu"
+    usual = block(("Du", "De", "le"), ("des", "de", "les"), ("des",), ("x",)) * 2
+    odd = block(("du", "d'", "le"), ("du", "de", "le"))
+    path.write_text(usual + odd + block(("a",), ("au", "\u00e0", "le")), encoding="utf-8")
+    assert list(multiword_tokens(read_conllu(path)).items()) == list(KNOWN.items())
+
+
+def test_only_what_may_be_a_mistake_of_annotation_is_passed_over() -> None:
+    for others, expected in ((0, True), (19, True), (20, False)):
+        sentences = [["le", "chat"]] * others + [["le", "chat", "Du", "roi"]]
+        doubt = RawTextCheck(None, KNOWN).check(sentences)
+        assert (doubt is not None) == expected
+        assert doubt is None or "'Du', which is 'de' 'le' there" in doubt
+
+
+def test_of_raw_text_a_single_one_is_told() -> None:
+    doubt = RawTextCheck(None, KNOWN, is_raw=True).check([["le", "chat"]] * 50 + [["le", "chat", "du", "roi"]])
+    assert doubt is not None and "'du', which is 'de' 'le' there" in doubt
+
+
+@pytest.mark.parametrize("known", [{}, KNOWN])
+def test_words_that_are_split_say_nothing(known: dict[str, str]) -> None:
+    assert RawTextCheck(None, known).check([["le", "chat", "de", "le", "roi"]]) is None
+
+
+def test_text_has_a_tokenised_sentence_a_line(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes("\ufeff\n  The  cat\tsat .\r\n \t\n# 1\u00a0000 \u2028\n\nlast".encode())
+    sentences = list(read_text(path))
+    forms = [("The", "cat", "sat", "."), ("#", "1\u00a0000", "\u2028"), ("last",)]
+    assert [sentence.words.forms for sentence in sentences] == forms
+    assert [(sentence.sent_id, sentence.line) for sentence in sentences] == [("1", 2), ("2", 4), ("3", 6)]
+    assert sentences[0].text.startswith("# sent_id = 1\n# text = The cat sat .\n1\tThe\t")
+
+
+def test_faulty_text_is_named(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(b"good\nbad \xe9\n")
+    with pytest.raises(DataError, match=r"text:2: byte 5 of the line \(0xe9\) is not valid UTF-8"):
+        list(read_text(path))
+    path.write_text("\ufeffone\n\ufefftwo\n", encoding="utf-8")
+    with pytest.raises(DataError, match="text:2: the line begins with a byte order mark"):
+        list(read_text(path))
+    path.write_bytes(b" \n\n")
+    with pytest.raises(DataError, match="text: the file holds no sentence"):
+        list(read_text(path))

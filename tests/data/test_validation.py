@@ -56,11 +56,7 @@ STRUCTURAL = {
     "carriage return alone": (lines(row(1, 0), "\r\r", row(2, 1)), 6, "a line must have 10 columns, got 1"),
     "lists": (lines('{"sent_id": "a"}'), 5, "single tabs; is this JSON Lines? To read lists, give --format jsonl, or"),
     "comments only": (lines(), 4, "the sentence has no words; is this text?"),
-    "invalid UTF-8": (
-        lines(row(1, 0)).replace(b"x", b"caf\xe9"),
-        5,
-        "byte 6 of the line (0xe9) is not valid UTF-8",
-    ),
+    "invalid UTF-8": (lines(row(1, 0)).replace(b"x", b"caf\xe9"), 5, "byte 6 of the line (0xe9) is not valid UTF-8"),
 }
 OF_TREES = {
     "no head": (word_lines(0, "_", 1), 6, "word 2 has no head (HEAD is _)"),

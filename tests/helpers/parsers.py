@@ -1,10 +1,13 @@
 """Small parsers for tests."""
 
+from dataclasses import replace
+
+import pytest
 import torch
 from helpers.sentences import learnable_sentences
 
 from treeparse.batch import Batch
-from treeparse.model import Parser, ParserConfig
+from treeparse.model import Parse, Parser, ParserConfig
 from treeparse.model.biaffine_scorer import BiaffineLabels
 from treeparse.model.scorer import encoder_of
 from treeparse.nn import BiLSTMConfig, Encoder
@@ -46,3 +49,14 @@ def random_parser(config: ParserConfig = CONFIG) -> Parser:
         if "embedding" not in name:
             torch.nn.init.normal_(parameter, std=0.4)
     return parser
+
+
+def same(first: Parse, second: Parse) -> bool:
+    """Whether two parses are the same but for the last digits of their figures."""
+    near = (first.log_prob, first.score) == pytest.approx((second.log_prob, second.score), rel=0, abs=1e-9)
+    return near and replace(first, log_prob=second.log_prob, score=second.score) == second
+
+
+def same_lists(first: list[list[Parse]], second: list[list[Parse]]) -> bool:
+    """Whether two lists of parses for each sentence are the same but for last digits."""
+    return all(len(a) == len(b) and all(map(same, a, b)) for a, b in zip(first, second, strict=True))

@@ -1,15 +1,22 @@
-"""UAS, LAS and CLAS against the official scorer (udtools), to the digit it prints and in its counts."""
+"""Scores of arcs, tags and other words against the official scorer (udtools), in its counts."""
 
 import io
 import os
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from udtools import udeval
 
-from treeparse.metrics import Count, attachment_scores, sentence_counts
+from treeparse.cli.systems import tokenised
+from treeparse.data.conllu import read_conllu
+from treeparse.errors import TreeparseError
+from treeparse.metrics import Count, attachment_scores, sentence_counts, tag_scores
+from treeparse.metrics.alignment import Tokenised, aligned_scores
+from treeparse.metrics.tags import TAG_SCORES, UNIVERSAL_FEATURES
 from treeparse.sentence import Sentence, tree_problem
 
 # Multiword tokens (one with a repeated word), empty nodes, subtypes, unknown tags, a form with a space.
@@ -157,3 +164,134 @@ def test_test_files_of_treebanks(name: str):
     gold = path.read_text(encoding="utf-8")
     rng = random.Random(0)
     assert_agreement(gold, with_parses(gold, [perturbed(sentence, 0.2, rng) for sentence in sentences_of(gold)]))
+
+
+UPOS, XPOS = ["NOUN", "VERB", "_"], ["NN", "VB:x", "_"]
+FEATS = ["_", "Case=Nom|Number=Sing", "Number=Sing|Case=Nom", "Case=Nom|Number=Sing|Typo=Yes", "Number[psor]=Sing"]
+
+
+def tagged_at_random(seed: int, count: int = 12) -> list[Sentence]:
+    """Words of random tags; the lengths do not depend on the seed."""
+    stream = random.Random(seed)
+    found = []
+    for number in range(count):
+        words = range(1 + number % 5)
+        upos, xpos, feats = (tuple(stream.choice(choices) for _ in words) for choices in (UPOS, XPOS, FEATS))
+        heads = tuple(range(len(words)))
+        found.append(Sentence(tuple(f"w{word}" for word in words), upos, xpos, feats, heads, ("dep",) * len(words)))
+    return found
+
+
+def text_of(side: list[Sentence]) -> str:
+    blocks = []
+    for s in side:
+        empty = ("_",) * len(s)
+        columns = zip(s.forms, s.upos or empty, s.xpos or empty, s.feats or empty, s.heads or (), strict=True)
+        rows = (f"{n}\t{w}\t_\t{u}\t{x}\t{f}\t{h}\tdep\t_\t_\n" for n, (w, u, x, f, h) in enumerate(columns, 1))
+        blocks.append("".join(rows).replace("0\tdep", "0\troot") + "\n")
+    return "".join(blocks)
+
+
+def official_tags(gold: list[Sentence], system: list[Sentence]) -> dict[str, float]:
+    scores = udeval.evaluate(*(udeval.load_conllu(io.StringIO(text_of(side)), "memory", {}) for side in (gold, system)))
+    return {name: scores[title].f1 for name, title in TAG_SCORES.items()}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_all_columns(seed: int) -> None:
+    gold, system = tagged_at_random(seed), tagged_at_random(seed + 100)
+    assert tag_scores(gold, system) == pytest.approx(official_tags(gold, system))
+    assert tag_scores(gold, gold) == dict.fromkeys(TAG_SCORES, 1.0)
+
+
+@pytest.mark.parametrize("lacking", [("xpos",), ("upos", "feats"), ("xpos", "feats")])
+def test_columns_that_neither_has(lacking: tuple[str, ...]) -> None:
+    """As None on one side and ``_`` on the other."""
+    gold = [replace(s, **{column: ("_",) * len(s) for column in lacking}) for s in tagged_at_random(1)]
+    system = [replace(s, **dict.fromkeys(lacking)) for s in tagged_at_random(2)]
+    found, expected = tag_scores(gold, system), official_tags(gold, system)
+    columns = {"upos": "upos", "xpos": "xpos", "ufeats": "feats"}
+    assert found.keys() == {"all_tags", *(name for name, column in columns.items() if column not in lacking)}
+    assert found == pytest.approx({name: expected[name] for name in found})
+
+
+def test_columns_that_one_side_lacks() -> None:
+    gold, system = tagged_at_random(1), [replace(s, xpos=None, feats=None) for s in tagged_at_random(2)]
+    assert tag_scores(gold, system) == {"upos": pytest.approx(official_tags(gold, system)["upos"])}
+    assert tag_scores(system, gold).keys() == {"upos"}
+    bare = [Sentence(s.forms) for s in gold]
+    assert tag_scores(gold, bare) == tag_scores(bare, bare) == {}
+
+
+def test_features_are_those_of_the_official_scorer() -> None:
+    assert set(udeval.UNIVERSAL_FEATURES) == UNIVERSAL_FEATURES
+
+
+SUBJECTS_AND_AUX = ["aux", "nsubj", "nsubj:pass"]
+SCORES = ["Tokens", "Sentences", "Words", "UPOS", "XPOS", "UFeats", "AllTags", "UAS", "LAS", "CLAS"]
+FORMS = ["a", "A", "b", "ab", "aba", "b b"]
+
+
+def random_sentence(characters: str, rng: random.Random) -> str:
+    """Random words and multiword tokens that cover the characters, with a random tree and random tags."""
+    rows, position, word = list[list[str]](), 0, 0
+    while position < len(characters):
+        end = position + rng.randint(1, 4)
+        form = characters[position:end]
+        if rng.random() < 0.4:
+            parts = [rng.choice([*FORMS, form]) for _ in range(rng.randint(1, 3))]
+            rows.append([f"{word + 1}-{word + len(parts)}", form, *["_"] * 8])
+        else:
+            parts = [form if rng.random() < 0.8 else " ".join(form)]
+        for part in parts:
+            word += 1
+            feats = rng.choice(["_", "Number=Sing|Typo=Yes", "Number=Sing"])
+            tags = rng.choice(["NOUN", "PUNCT"]), rng.choice(["_", "X"]), feats
+            rows.append([str(word), part, "_", *tags, "HEAD", rng.choice(SUBJECTS_AND_AUX), "_", "_"])
+            if rng.random() < 0.1:
+                rows.append([f"{word}.1", "x", *["_"] * 8])
+        position = end
+    heads = iter([0, *(rng.randint(1, number) for number in range(1, word))])  # each word hangs from one before it
+    lines = ["\t".join(str(next(heads)) if value == "HEAD" else value for value in row) for row in rows]
+    return "\n".join([*lines, "", ""])
+
+
+def random_file(characters: str, rng: random.Random) -> str:
+    inner = rng.sample(range(1, len(characters)), rng.randint(0, 4))
+    cuts = [0, *sorted(inner), len(characters)]
+    return "".join(random_sentence(characters[a:b], rng) for a, b in pairwise(cuts))
+
+
+def tokenised_sentences(text: str, folder: Path) -> list[Tokenised]:
+    (folder / "file.conllu").write_text(text, encoding="utf-8")
+    return [*map(tokenised, read_conllu(folder / "file.conllu"))]
+
+
+def test_counts_are_the_official_scorers(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    differing = 0
+    for _ in range(200):
+        characters = "".join(rng.choices("abA", k=rng.randint(5, 60)))
+        gold, system = random_file(characters, rng), random_file(characters, rng)
+        official = udeval.evaluate(*(udeval.load_conllu(io.StringIO(text), "x", {}) for text in (gold, system)))
+        scores = aligned_scores(tokenised_sentences(gold, tmp_path), tokenised_sentences(system, tmp_path))
+        assert "UAS" in scores and {*scores} <= {*SCORES}
+        for name, score in scores.items():
+            theirs = official[name]
+            counts = score.gold, score.system, score.correct, score.f1
+            assert counts == (theirs.gold_total, theirs.system_total, theirs.correct, theirs.f1), (name, gold, system)
+        differing += 0 < scores["LAS"].correct < scores["Words"].correct < scores["Words"].gold
+    assert differing > 25
+
+
+@pytest.mark.parametrize(
+    ("gold", "system", "problem"),
+    [
+        ("abc", "abd", r"^Sentence 1: the text is not gold's, from here on: 'd', in gold 'c'; score a parse of the"),
+        ("ab", "a", r"from here on: 'nothing more', in gold 'b'"),
+    ],
+)
+def test_another_text_is_refused(tmp_path: Path, gold: str, system: str, problem: str) -> None:
+    texts = [f"1\t{text}\t_\t_\t_\t_\t0\troot\t_\t_\n\n" for text in (gold, system)]
+    with pytest.raises(TreeparseError, match=problem):
+        aligned_scores(*(tokenised_sentences(text, tmp_path) for text in texts))

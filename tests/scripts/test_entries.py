@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from helpers.commands import Capture
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 FOLDERS = ("benchmarks", "checks", "experiments")
@@ -51,9 +52,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
             setattr(sys.modules[package], own, module)
 
 
-def test_every_entry_has_help(
-    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_entry_has_help(elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     names = [f"scripts.{path.parent.name}.{path.stem}" for path in ENTRIES if path.stem not in NO_OPTIONS]
     for name in names:
         for imported in modules_of_scripts():

@@ -1,4 +1,4 @@
-"""The samplers that treeparse is compared with do as the literature has it: one is biased, the other is exact."""
+"""The samplers that treeparse is compared with do as the literature has it: one is biased, the others are exact."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,14 @@ from helpers.chi_square import LIMIT, chi_square_z, tree_counts
 from helpers.drawn_orders import assert_sequence_law, places_in, repeated, support
 from helpers.oracles import Array, all_trees, enumerated_sums, tree_scores
 from helpers.ranking import random_graph
+from helpers.tree_samples import deviation, flat_graphs, hostile_graphs
 from scripts.support.sampling import published
+from scripts.support.sampling.methods import COLBOURN, WILSON_REJECT, sample_trees
 from scripts.support.sampling.small_graphs import WEIGHT, A, C, graphs_of_three_trees
 
 from treeparse import NonProjectiveCRF
 
 COUNT = 20_000
-METHODS = ("AUTO", "EXPANSION", "WILSON_MARGINAL", "WILSON_REJECT", "COLBOURN")
 
 
 def graph_of_two_trees() -> Array:
@@ -82,3 +83,23 @@ def test_the_list_draws_in_the_order_of_the_law() -> None:
         if len(trees):
             heads = published.draw_list(*repeated(scores, 2000, 3), min(len(trees), 2 if len(trees) > 9 else 3))
             assert_sequence_law(places_in(trees, heads[:, :, 1:]), log_probs)
+
+
+# Whether trees have one root, the sampler, and the steps a pair of words after which a tree is drawn otherwise. Walks
+# with rejection draw trees with one root; Colbourn's sampler draws all trees of peaked scores by expansion.
+EXACT = [(False, COLBOURN, {}), (True, COLBOURN, {})]
+EXACT += [(True, WILSON_REJECT, {"steps_a_pair": steps}) for steps in (0.5, 1.5, 16.0)]
+every_exact = pytest.mark.parametrize(("single_root", "method", "options"), EXACT)
+
+
+@every_exact
+def test_the_law_over_the_support(single_root: bool, method: int, options: dict[str, float]) -> None:
+    for scores in flat_graphs(1):
+        assert deviation(scores, single_root, method, 20_000, sample_trees, **options) < LIMIT
+
+
+@every_exact
+@pytest.mark.parametrize("seed", [2, 3])
+def test_the_law_of_peaked_scores(single_root: bool, method: int, options: dict[str, float], seed: int) -> None:
+    for scores in hostile_graphs(seed):
+        assert deviation(scores, single_root, method, 10_000, sample_trees, **options) < LIMIT

@@ -16,6 +16,7 @@ import posterior_regularization
 import pytest
 import torch
 import yaml
+from helpers.commands import Capture
 from torch import Tensor
 from torch.distributions import kl_divergence
 
@@ -63,13 +64,13 @@ def test_minimum_risk_lowers_the_risk_more_than_it_was() -> None:
     assert minimum_risk.train(parser, some, minimum_risk.MinimumRisk(), 15) < 0.8 * before
 
 
-def test_the_objective_trains_by_its_class_path(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_objective_trains_by_its_class_path(tiny_config: Path, capsys: Capture) -> None:
     assert cli(["train", "--config", str(tiny_config), "--objective", "minimum_risk.MinimumRisk"]) == 0
     (written,) = tiny_config.parent.glob("run/**/config.yaml")
     assert yaml.safe_load(written.read_text())["objective"]["class_path"] == "minimum_risk.MinimumRisk"
 
 
-def test_the_encoder_trains_by_its_class_path_and_parses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_encoder_trains_by_its_class_path_and_parses(tmp_path: Path, capsys: Capture) -> None:
     run = str(tmp_path / "run")
     encoder = ["--model.encoder", "own_encoder.WindowsConfig", "--model.encoder.width", "5"]
     assert cli(["train", "--config", "demo", "--output", run, *encoder, "--optimization.epochs=3"]) == 0

@@ -127,6 +127,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "beginning": before_parser,
     "first epoch": lambda: in_epoch(0),
     "second epoch": lambda: in_epoch(1),
+    "third epoch": lambda: in_epoch(2),
     "writing the state": lambda: while_writing("last"),
     "between best weights and state": lambda: after_saving("best", 2),
     "between state and logs": lambda: after_saving("last", 1),

@@ -2,11 +2,11 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 import yaml
+from helpers.commands import Capture
 
 from treeparse.cli.main import main
 from treeparse.training import load_config, train
@@ -32,7 +32,7 @@ def front_matter(card: str) -> dict[str, object]:
     return yaml.safe_load(head)
 
 
-def test_the_card_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_card_of_a_run(run: Path, tmp_path: Path, capsys: Capture) -> None:
     card = (run / "model" / "README.md").read_text(encoding="utf-8")
     assert front_matter(card) == {
         "library_name": "treeparse",
@@ -72,7 +72,7 @@ def treebank(*sentences: list[str]) -> str:
     )
 
 
-def run_example(model: Path, output: pytest.CaptureFixture[str]) -> str:
+def run_example(model: Path, output: Capture) -> str:
     """Run the Python of a model's card, which prints a line a sentence, and return the program."""
     [program] = re.findall(r"```python\n(.*?)```", (model / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     output.readouterr()
@@ -85,7 +85,7 @@ COMMON, PRIVATE = ["Ne", "var", "ne", "yok", "?"], ["Ayşe", "dün", "istifa", "
 
 
 def test_the_example_is_an_everyday_sentence_of_the_treebank(
-    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_config: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     (tmp_path / "train.conllu").write_text(treebank(PRIVATE, *[COMMON] * 10, PRIVATE), encoding="utf-8")
     train(load_config(tiny_config, ["--optimization.epochs=1"]), quiet=True)
@@ -95,11 +95,7 @@ def test_the_example_is_an_everyday_sentence_of_the_treebank(
 
 @pytest.mark.parametrize("options", [[], ["--model.encoder.tags=[upos]", "--model.encoder.tag_size=4"]])
 def test_the_example_reads_a_file_where_no_sentence_will_do(
-    options: list[str],
-    tiny_config: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    options: list[str], tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     """None is common enough, or the model reads tags."""
     sentences = [COMMON] * (10 if options else 9)
@@ -111,24 +107,22 @@ def test_the_example_reads_a_file_where_no_sentence_will_do(
     assert "Ne" not in program and "Ayşe" not in program
 
 
-def test_what_is_not_known_is_not_told(trained_config: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(trained_config.parent / "run", run)
-    assert "Licence of the treebanks: not known" in (run / "model" / "README.md").read_text(encoding="utf-8")
-    (run / "origin.json").unlink()
-    assert main(["card", str(run), "-q"]) == 0
-    card = (run / "model" / "README.md").read_text(encoding="utf-8")
-    assert front_matter(card).keys() == {"library_name", "tags"}
-    assert "Machine" not in card and "Time: " in card and "config.yaml" in card
+def test_what_is_not_known_is_not_told(finished_run: Path) -> None:
+    card = finished_run / "model" / "README.md"
+    assert "Licence of the treebanks: not known" in card.read_text(encoding="utf-8")
+    (finished_run / "origin.json").unlink()
+    assert main(["card", str(finished_run), "-q"]) == 0
+    text = card.read_text(encoding="utf-8")
+    assert front_matter(text).keys() == {"library_name", "tags"}
+    assert "Machine" not in text and "Time: " in text and "config.yaml" in text
 
 
-def test_a_resumed_run_keeps_its_provenance(trained_config: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(trained_config.parent / "run", run)
-    first = json.loads((run / "origin.json").read_text(encoding="utf-8"))
-    (run / "origin.json").write_text(json.dumps(first | {"device": "another machine"}), encoding="utf-8")
-    train(load_config(run / "config.yaml", [f"--output={run}"]), resume=True, quiet=True)
-    provenance = Provenance.read(RunDirectory(run))
+def test_a_resumed_run_keeps_its_provenance(finished_run: Path) -> None:
+    origin = finished_run / "origin.json"
+    first = json.loads(origin.read_text(encoding="utf-8"))
+    origin.write_text(json.dumps(first | {"device": "another machine"}), encoding="utf-8")
+    train(load_config(finished_run / "config.yaml"), resume=True, quiet=True)
+    provenance = Provenance.read(RunDirectory(finished_run))
     assert provenance is not None and provenance.device == "another machine" and provenance.sentences == 40
 
 

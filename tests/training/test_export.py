@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from helpers.broken_runs import break_off
-from helpers.forked import Forks
 from helpers.trained_runs import Weights, equal, weights
 
 from treeparse import Parser
@@ -29,11 +27,10 @@ def best(run: Path) -> tuple[int, Weights]:
 
 
 @pytest.fixture
-def copied(trained_config: Path, tmp_path: Path) -> RunDirectory:
+def copied(finished_run: Path) -> RunDirectory:
     """A finished run, without its model."""
-    shutil.copytree(trained_config.parent / "run", tmp_path / "copied")
-    shutil.rmtree(tmp_path / "copied" / "model")
-    return RunDirectory(tmp_path / "copied")
+    shutil.rmtree(finished_run / "model")
+    return RunDirectory(finished_run)
 
 
 def snapshot(folder: Path) -> dict[Path, int]:
@@ -56,22 +53,6 @@ def test_a_run_of_another_format_is_refused(copied: RunDirectory) -> None:
     copied.parser.write_text(json.dumps(values | {"format": 99, "treeparse": "9.8.7"}), encoding="utf-8")
     with pytest.raises(TreeparseError, match=r"parser\.json is of format 99.* install treeparse 9\.8\.7"):
         copied.read_parser()
-
-
-def test_a_run_that_was_killed_gives_its_parser(tiny_config: Path, tmp_path: Path, forks: Forks) -> None:
-    script = Path(__file__).with_name("killed_run.py")
-    assert forks.run(script, tiny_config, "second epoch").returncode == -signal.SIGKILL
-    for name in ("train.conllu", "dev.conllu"):  # needed no more
-        (tmp_path / name).unlink()
-    run = tmp_path / "run"
-    before = snapshot(run / "checkpoints")
-    export = export_model(RunDirectory(run))
-    assert (export.best.epoch, export.epochs, export.folder, export.written) == (1, 1, run / "model", True)
-    assert snapshot(run / "checkpoints") == before and not list(run.rglob("*.tmp"))
-    epoch, expected = best(run)
-    assert epoch == 1 and equal(weights(run / "model"), expected)
-    [parse] = Parser.from_pretrained(run).parse([["noun1", "verb2"]])
-    assert len(parse.heads) == 2
 
 
 def test_an_export_is_what_training_writes(trained_config: Path, copied: RunDirectory, tmp_path: Path) -> None:
@@ -99,8 +80,13 @@ def test_training_ends_with_its_best_epoch_whatever_was_exported(
     with pytest.MonkeyPatch.context() as patch:
         rising(patch, *scores)
         break_off(lambda: train(load_config(tiny_config), quiet=True), 1, 2, patch)
-        assert export_model(RunDirectory(run)).best.epoch == 1
+        before, data = snapshot(run / "checkpoints"), tiny_config.with_name("train.conllu").rename(tmp_path / "away")
+        export = export_model(RunDirectory(run))  # which needs the treebank no more
+        assert (export.best.epoch, export.epochs, export.folder, export.written) == (1, 1, run / "model", True)
+        assert snapshot(run / "checkpoints") == before and not list(run.rglob("*.tmp"))
+        assert equal(weights(run / "model"), best(run)[1])
         early = snapshot(run / "model")
+        data.rename(tiny_config.with_name("train.conllu"))
         train(load_config(tiny_config), resume=True, quiet=True)
     best_epoch, expected = best(run)
     assert best_epoch == epoch and equal(weights(run / "model"), expected)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from helpers.broken_runs import break_off
+from helpers.commands import Capture
 from helpers.parsers import parser_encoder
 from helpers.pretrained import bert_folder
 from helpers.sentences import learnable_sentences
@@ -137,7 +138,7 @@ def test_all_that_decides_the_vectors_has_a_place_of_its_own(folder: Path, tmp_p
 
 
 def test_only_what_is_missing_is_computed_and_said_before(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parser, console = frozen(folder), Console()
     config = config_of(parser, tmp_path / "cache")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from helpers.broken_runs import break_off
+from helpers.commands import Capture
 from helpers.parsers import label_vectors
 from helpers.trained_runs import equal, weights
 
@@ -186,14 +187,14 @@ def test_faults(source: str) -> None:
 
 
 def test_a_resumed_run_ends_as_an_unbroken_one(
-    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tiny_config: Path, trained_config: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where labels and words were added to those of the model that it started from."""
-    source = train(load_config(tiny_config), quiet=True)
+    source = trained_config.parent / "run"
     treebank = tmp_path / "train.conllu"
     text = treebank.read_text(encoding="utf-8").replace("amod", "amod:new").replace("adj1", "Adj-ł")
     treebank.write_text(text, encoding="utf-8")
-    options = ["--init_from", str(source.parent), "--output"]
+    options = ["--optimization.epochs=2", "--init_from", str(source), "--output"]
     unbroken = train(load_config(tiny_config, [*options, str(tmp_path / "unbroken")]))
     words = sum(line[:1].isdigit() for line in text.splitlines())
     share = f"{text.count('amod:new') / words:.1%}"

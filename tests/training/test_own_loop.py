@@ -9,18 +9,20 @@ import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
 from helpers.parsers import TRAINING, random_parser
+from helpers.trained_runs import equal, weights
 from lightning_fabric.utilities import move_data_to_device
 from pytorch_lightning.callbacks import ModelCheckpoint
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from treeparse import TreeparseError
+from treeparse import Parser, TreeparseError
+from treeparse.data import load_treebank
 from treeparse.data.batches.treebank_module import TreebankModule
 from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores
 from treeparse.objectives import TreeLikelihood
 from treeparse.shipped import shipped_file
-from treeparse.training import load_config, prepare
+from treeparse.training import load_config, prepare, run, train
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning", "ignore::UserWarning:pytorch_lightning")
@@ -98,3 +100,31 @@ def test_wrappers_of_a_parser_need_no_class_of_ones_own(wrap: Any, device: torch
     torch.testing.assert_close(*losses)
     for own, other in zip(*gradients, strict=True):
         torch.testing.assert_close(own, other)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_run_with_batches_made_ahead_has_the_same_bits(
+    tiny_config: Path, trained_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run.batches_ahead(torch.device("cuda")) > 0 == run.batches_ahead(torch.device("cpu"))
+    monkeypatch.setattr(run, "batches_ahead", lambda device: 2)
+    train(load_config(tiny_config), quiet=True)
+    assert equal(*(weights(path.parent / "run" / "model") for path in (tiny_config, trained_config)))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_a_run_on_a_device(tiny_config: Path, precision: str) -> None:
+    """It learns what a run on the CPU learns, goes on after an end, and its model parses anywhere."""
+    settings = {"trainer.accelerator": "cuda", "trainer.precision": precision, "optimization.epochs": "16"}
+    config = load_config(tiny_config, [word for name, value in settings.items() for word in (f"--{name}", value)])
+    model = train(config, quiet=True)
+    train(config, resume=True, quiet=True)  # finished: nothing is left
+    gold = [each.words for each in load_treebank([str(tiny_config.parent / "dev.conllu")])]
+    parser = Parser.from_pretrained(model)
+    here = parser.parse(gold)
+    there = parser.cuda().use_precision("auto").parse(gold, batch_words=60)
+    for parses in (here, there):
+        system = [words.with_tree(each.heads, each.labels) for words, each in zip(gold, parses, strict=True)]
+        assert attachment_scores(gold, system).las > 0.7

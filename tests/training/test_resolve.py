@@ -9,20 +9,17 @@ from treeparse.data.batches.mixing import ALL_LABELLED, BucketBatchSampler, Epoc
 from treeparse.data.batches.unlabelled import UnlabelledText
 from treeparse.names import Mixing
 from treeparse.shipped import shipped_files
+from treeparse.training.fit import spoken_time, workload_line
 from treeparse.training.reading import load_config
 from treeparse.training.resolve import (
+    Workload,
     resolution_remarks,
     resolve_data,
     resolve_settings,
     with_trainers_epochs,
     workload,
 )
-from treeparse.training.train_config import (
-    DataConfig,
-    OptimizationConfig,
-    ResolvedConfig,
-    TrainConfig,
-)
+from treeparse.training.train_config import DataConfig, OptimizationConfig, ResolvedConfig, TrainConfig
 
 AUTO_OPTIMIZATION = OptimizationConfig()
 
@@ -220,3 +217,24 @@ def test_the_trainers_epochs_are_the_most() -> None:
     assert (fewer.epochs, fewer.dev_every) == (32, 2)
     seldom = resolved(replace(given, trainer={"max_epochs": 9, "check_val_every_n_epoch": 3}), lengths(10_000))
     assert (seldom.optimization.epochs, seldom.optimization.dev_every) == (9, 3)
+
+
+WORK = Workload(sentences=910, words=20_000, dev_words=10_000, steps=42 * 120, epochs=120, evaluations=24)
+
+
+def test_announcement() -> None:
+    assert workload_line(WORK, None) == "910 sentences, 20,000 words: 5,040 steps, 120 epochs"
+    # 120 times 20,000 words, and 24 times 10,000 that are parsed, 2.5 times as fast as trained: 2,496,000 words.
+    assert workload_line(WORK, 6933.0).endswith(": 5,040 steps, 120 epochs, about 6 minutes")
+
+
+def test_unlabelled_words_are_announced_and_take_time() -> None:
+    # 120 times 10,000 words more than above.
+    said = workload_line(replace(WORK, unlabelled_words=10_000), 3_696_000 / 360)
+    assert said.startswith("910 sentences, 20,000 words, and 10,000 unlabelled ones an epoch: 5,040 steps")
+    assert said.endswith(", about 6 minutes")
+
+
+def test_times_have_the_unit_that_one_would_say() -> None:
+    said = {0.2: "2 seconds", 40: "40 seconds", 95: "2 minutes", 3600: "60 minutes", 9000: "2.5 hours"}
+    assert {seconds: spoken_time(seconds) for seconds in said} == said

@@ -2,14 +2,14 @@
 
 import json
 import re
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
-from helpers.forked import Forks
+from helpers.broken_runs import break_off
+from helpers.commands import Capture
 from helpers.trained_runs import equal, rows, weights
 
 from treeparse import Parser
@@ -70,14 +70,17 @@ def without_trees(path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [{"unlabelled_ratio": 0.6}, TURNS], ids=["together", "turns"])
-def test_killed_and_resumed(tiny_config: Path, tmp_path: Path, data: dict[str, object], forks: Forks) -> None:
+def test_a_broken_run_resumes_as_unbroken(
+    tiny_config: Path, tmp_path: Path, data: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     if "temperature" in data:
         data = {**data, "train": two_treebanks(tmp_path)}
     text = write_text(tmp_path / "text.txt")
     path = changed(tiny_config, BOTH, unlabelled=[str(text), str(tmp_path / "dev.conllu")], **data)
-    assert forks.run(Path(__file__).with_name("killed_run.py"), path, "second epoch").returncode == -signal.SIGKILL
-    train(load_config(path), resume=True, quiet=True)
-    train(load_config(path, ["--output", str(tmp_path / "whole")]), quiet=True)
+    two = ["--optimization.epochs=2"]
+    break_off(lambda: train(load_config(path, two), quiet=True), 1, 2, monkeypatch)
+    train(load_config(path, two), resume=True, quiet=True)
+    train(load_config(path, [*two, "--output", str(tmp_path / "whole")]), quiet=True)
     states = [torch.load(tmp_path / run / "checkpoints/last.ckpt", weights_only=True) for run in ("run", "whole")]
     assert equal(*(weights(tmp_path / run / "model") for run in ("run", "whole")))
     assert equal(*(state["state_dict"] for state in states))
@@ -86,7 +89,7 @@ def test_killed_and_resumed(tiny_config: Path, tmp_path: Path, data: dict[str, o
         assert {**found, "seconds": "", "words_per_second": ""} == {**expected, "seconds": "", "words_per_second": ""}
 
 
-def test_a_likelihood_and_an_entropy(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_likelihood_and_an_entropy(tiny_config: Path, tmp_path: Path, capsys: Capture) -> None:
     path = changed(tiny_config, BOTH, unlabelled=str(write_text(tmp_path / "text.txt")))
     run = train(load_config(path, ["--optimization.epochs", "10"])).parent
     shown = capsys.readouterr().out
@@ -123,9 +126,7 @@ def test_what_a_run_with_text_may_go_on_with(tiny_config: Path, tmp_path: Path) 
         train(load_config(path, other), resume=True, quiet=True)
 
 
-def test_faulty_text_stops_or_is_left_out(
-    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_faulty_text_stops_or_is_left_out(tiny_config: Path, tmp_path: Path, capsys: Capture) -> None:
     text = write_text(tmp_path / "text.txt")
     text.write_bytes(b"bad \xe9\nbad \xe9 too\n" + text.read_bytes())
     path = changed(tiny_config, BOTH, unlabelled=str(text))
@@ -155,7 +156,7 @@ def test_an_unlabelled_sentence_that_fails_is_named(
         train(load_config(path), quiet=True)
 
 
-def test_a_temperature_is_said(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_temperature_is_said(tiny_config: Path, tmp_path: Path, capsys: Capture) -> None:
     large, small = two_treebanks(tmp_path)
     path = changed(tiny_config, train=[large, small], temperature=2.0)
     train(load_config(path, ["--optimization.epochs", "1"]))
@@ -166,7 +167,7 @@ def test_a_temperature_is_said(tiny_config: Path, tmp_path: Path, capsys: pytest
         train(load_config(path, again), resume=True, quiet=True)
 
 
-def test_without_any_tree(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_any_tree(tiny_config: Path, tmp_path: Path, capsys: Capture) -> None:
     without_trees(tmp_path / "train.conllu")
     path = changed(tiny_config, OF_NONE)
     with pytest.raises(DataError, match=r"no head \(HEAD is _\); with data\.partial true, training takes such words"):

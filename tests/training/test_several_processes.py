@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from helpers.commands import Capture
 from helpers.trained_runs import equal, weights
 from training.several_processes import losses_file, record_losses
 
@@ -145,9 +146,7 @@ def test_rounds_of_self_training(configs: Configs, monkeypatch: pytest.MonkeyPat
     assert (configs.folder / "self-training" / "model" / "model.safetensors").is_file()
 
 
-def test_the_command_starts_its_processes_and_says_everything_once(
-    configs: Configs, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_starts_its_processes_and_says_everything_once(configs: Configs, capsys: Capture) -> None:
     path = configs.write("run", {}, devices=2)
     command = [sys.executable, "-m", "treeparse", "train", "--config", str(path)]
     done = subprocess.run(command, timeout=SECONDS, check=False, capture_output=True, encoding="utf-8")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from helpers.broken_runs import break_off
+from helpers.commands import Capture
 from helpers.trained_runs import equal, rows, weights
 
 from treeparse import Parser
@@ -43,7 +44,7 @@ def tagged(tiny_config: Path) -> Path:
     return tiny_config
 
 
-def test_tags_are_learned_and_logged(tagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tags_are_learned_and_logged(tagged: Path, capsys: Capture) -> None:
     options = ["--model.tags.feats=1", "--optimization.epochs=8", "--data.batch_words=40"]
     model = train(load_config(tagged, [*TAGS, *options]))
     gold = [sentence.words for sentence in load_treebank(tagged.with_name("dev.conllu"))]
@@ -80,7 +81,7 @@ def test_a_resumed_run_ends_as_an_unbroken_one(tagged: Path, tmp_path: Path, mon
         train(load_config(tagged, [*TAGS, *SHORT, "--model.tags.upos=2"]), resume=True, quiet=True)
 
 
-def test_a_run_from_another_model(tagged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_from_another_model(tagged: Path, tmp_path: Path, capsys: Capture) -> None:
     """Its tags are extended, what is not predicted any more is left out, with a word, and what is new learned anew."""
     only = ["--optimization.epochs=1", "--model.tags.upos=1"]
     source = train(load_config(tagged, [*only, "--model.tags.xpos=1"]), quiet=True)

@@ -3,6 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
+from helpers.commands import Capture
 from helpers.sentences import text_of
 from helpers.trained_runs import rows
 
@@ -72,7 +73,7 @@ def test_arcs_that_no_parse_will_have_are_counted(config: str, options: list[str
 
 @pytest.mark.parametrize("linear", [False, True])
 def test_missing_labels_are_said_and_the_best_epoch_is_that_of_the_best_heads(
-    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, linear: bool
+    tiny_config: Path, tmp_path: Path, capsys: Capture, *, linear: bool
 ) -> None:
     dev, train_file = tmp_path / "dev.conllu", tmp_path / "train.conllu"
     dev.write_text(without_label(dev.read_text("utf-8"), ""), "utf-8")

@@ -68,9 +68,7 @@ def test_an_epoch_holds_every_sentence_once_and_follows_seed_and_epoch(sentences
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning:torch.utils.data")  # on one core
-@pytest.mark.parametrize(
-    ("start_method", "mixing"), [("fork", None), ("spawn", None), ("fork", "turns"), ("spawn", "together")]
-)
+@pytest.mark.parametrize(("start_method", "mixing"), [("fork", None), ("fork", "turns"), ("spawn", "together")])
 def test_batches_do_not_depend_on_workers(
     sentences: list[Sentence], start_method: str, mixing: Mixing | None, tmp_path: Path
 ) -> None:

@@ -1,10 +1,13 @@
-"""Mutants of a toy package: what is changed, finding a mutant again, and outcomes of its tests."""
+"""Checks of the repository: mutants of a toy package, rows that compile, changes that touch few files."""
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from scripts.checks import mutants
+from scripts.checks import check_compile, mutants
 
 SOURCE = '''
 """A toy."""
@@ -110,3 +113,62 @@ def test_outcomes_are_compared_with_those_before(tree: Path) -> None:
     assert ended.value.code not in (None, 0)
     outcomes = {each["function"]: each["outcome"] for each in map(json.loads, later.read_text().splitlines())}
     assert outcomes == {"Toy.add": "survived", "is_small": "code is gone"}
+
+
+SCRIPT = Path(check_compile.__file__)
+FIRST = ("log partition", "labeled mode", "training step", check_compile.EXPORT)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*FIRST, *(pytest.param(name, marks=pytest.mark.slow) for name in check_compile.rows() if name not in FIRST)],
+)
+def test_a_row_compiles(name: str) -> None:
+    command = [sys.executable, str(SCRIPT), "--row", name, "--backend", "aot_eager"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_row_that_differs_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its function returns other values the second time."""
+    numbers = iter([1.0, 2.0])
+    row = check_compile.Row(
+        lambda scores: scores.sum() + next(numbers), check_compile.rows()["mode"].arguments[:1], False
+    )
+    monkeypatch.setattr(check_compile, "rows", lambda: {"row": row})
+    monkeypatch.setattr(check_compile.torch, "compile", lambda function, **options: function)
+    with pytest.raises(AssertionError, match="not close"):
+        check_compile.check("row", "eager")
+
+
+ROOT = Path(__file__).parents[2]
+MOST_FILES = {
+    "column": 1,
+    "command": 2,
+    "encoder": 1,
+    "family": 1,
+    "format": 1,
+    "objective": 1,
+    "option": 4,
+    "scorer": 1,
+}
+
+
+def git_apply(option: str, name: str) -> str:
+    change = ROOT / "tests" / "seams" / f"{name}.patch"
+    return subprocess.run(
+        ["git", "apply", option, str(change)], cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize("name", MOST_FILES)
+def test_a_change_applies_to_few_files(name: str) -> None:
+    git_apply("--check", name)
+    files = [line.split("\t")[2] for line in git_apply("--numstat", name).splitlines()]
+    assert f"tests/seams/test_{name}.py" in files
+    assert len([file for file in files if not file.startswith("tests/")]) == MOST_FILES[name]
+
+
+def test_every_change_is_tested() -> None:
+    assert {path.stem for path in (ROOT / "tests" / "seams").glob("*.patch")} == set(MOST_FILES)
