@@ -1,13 +1,16 @@
 """Parser.sample: the laws of its trees by enumeration, what is said about each, and what a list depends on."""
 
+import math
 import random
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
 from helpers.chi_square import LIMIT, chi_square_z
+from helpers.commands import assert_refused
 from helpers.drawn_orders import assert_sequence_law
 from helpers.parsers import CONFIG, TRAINING, random_parser, same_lists
 
@@ -174,42 +177,25 @@ def test_scores_are_the_models_at_every_temperature() -> None:
 
 def test_impossible_wishes_are_refused() -> None:
     parser = random_parser()
-    unknown: Any = "finest"
-    with pytest.raises(TreeparseError, match="Unknown decoder 'finest'"):
-        parser.sample([["a"]], 1, decoder=unknown)
-    for k in (0, -1):
-        with pytest.raises(TreeparseError, match=f"k must be 1 or more, got {k}"):
-            parser.sample([["a"]], k)
-    for temperature in (0.0, -1.0, 1e-7, float("inf"), float("nan")):
-        with pytest.raises(
-            TreeparseError, match=f"The temperature must be finite and at least 1e-06, got {temperature}"
-        ):
-            parser.sample([["a"]], 1, temperature=temperature)
-    with pytest.raises(TreeparseError, match="seed must be 0 or more, got -1"):
-        parser.sample([["a"]], 1, seed=-1)
-    with pytest.raises(TreeparseError, match="index of a sentence must be 0 or more, got -1"):
-        parser.sample([["a"]], 1, first=-1)
-    for options in ({"k": 2}, {"seed": 1}, {"replacement": False}, {"temperature": 2.0}):
-        with pytest.raises(TreeparseError, match=f"{next(iter(options))} is an option of .*sample, not of parse"):
-            parser.parse([["a"]], **options)  # type: ignore[arg-type]
-    with pytest.raises(TreeparseError, match="1 sentences came with 2 indices"):
-        parser.sample([["a"]], 1, first=[0, 1])
-    with pytest.raises(TreeparseError, match="1000000000 trees of 1 words are too many: ask for 134217728 or fewer"):
-        parser.sample([["a"]], 10**9)
-    with pytest.raises(TreeparseError, match="1000000000 trees of 16 words are too many"):
-        parser.sample([["a"] * 16], 10**9, replacement=False)
-    with pytest.raises(TreeparseError, match=r"Sentence 1 \(counted from 0\) has no words"):
-        parser.sample([["a"], []], 1)
+    sample, unknown = partial(parser.sample, [["a"]]), cast(Any, "finest")
+    heat = "The temperature must be finite and at least 1e-06, got"
+    assert_refused(
+        (lambda: sample(1, decoder=unknown), "Unknown decoder 'finest'"),
+        (lambda: sample(0), "k must be 1 or more, got 0"),
+        (lambda: sample(-1), "k must be 1 or more, got -1"),
+        *((lambda t=t: sample(1, temperature=t), f"{heat} {t}") for t in (0.0, -1.0, 1e-7, math.inf, math.nan)),
+        (lambda: sample(1, seed=-1), "seed must be 0 or more, got -1"),
+        (lambda: sample(1, first=-1), "index of a sentence must be 0 or more, got -1"),
+        (lambda: sample(1, first=[0, 1]), "1 sentences came with 2 indices"),
+        (lambda: sample(10**9), "1000000000 trees of 1 words are too many: ask for 134217728 or fewer"),
+        (lambda: parser.sample([["a"] * 16], 10**9, replacement=False), "1000000000 trees of 16 words are too many"),
+        (lambda: parser.sample([["a"], []], 1), r"Sentence 1 \(counted from 0\) has no words"),
+    )
+    options: list[dict[str, Any]] = [{"k": 2}, {"seed": 1}, {"replacement": False}, {"temperature": 2.0}]
+    for option in options:
+        with pytest.raises(TreeparseError, match=f"{next(iter(option))} is an option of .*sample, not of parse"):
+            parser.parse([["a"]], **option)
     assert parser.sample([], 3) == []
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_sampling_uses_no_dropout_and_restores_the_mode(training: bool) -> None:
-    parser = random_parser()
-    expected = parser.sample(SENTENCES, 2)
-    parser.train(training)
-    assert parser.sample(SENTENCES, 2) == expected
-    assert all(module.training is training for module in parser.modules())
 
 
 @pytest.mark.gpu

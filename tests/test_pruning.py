@@ -145,7 +145,7 @@ def test_ensembles_do_not_prune() -> None:
     assert own.log_prob == pytest.approx(parse.log_prob, abs=1e-9)
 
 
-def test_training_parsing_and_calibrating(tiny_config: Path, tmp_path: Path) -> None:
+def test_a_pruned_run_parses(tiny_config: Path, tmp_path: Path) -> None:
     options = [
         "--model.trees=second_order",
         "--model.part_size=4",

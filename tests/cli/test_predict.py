@@ -227,20 +227,12 @@ def test_closing_line_counts_and_quiet_is_silent(model: str, tmp_path: Path, cap
 
 @pytest.mark.parametrize(
     ("data", "problem"),
-    [
-        (BAD, ":5: sentence bad: a line must have 10 columns, got 9"),
-        ("1\ta" + "\t_" * 8 + "\n3\tb" + "\t_" * 8 + "\n\n", ":5: the ID must be 2, the next word, got '3'"),
-        (b"1\t\xff" + b"\t_" * 8 + b"\n\n", ":4: byte 3 of the line"),
-        ("1-2\tab" + "\t_" * 8 + "\n1\ta" + "\t_" * 8 + "\n", ":4: the range ends at word 2"),
-        ("# sent_id = none\n\n", ":4: sentence none: the sentence has no words"),
-    ],
+    [(BAD.encode(), ":5: sentence bad: a line must have 10 columns, got 9"), (b"1\t\xff", ":4: byte 3 of the line")],
 )
 def test_faulty_structure_is_named_and_writes_nothing(
-    model: str, tmp_path: Path, capsys: Capture, data: str | bytes, problem: str
+    model: str, tmp_path: Path, capsys: Capture, data: bytes, problem: str
 ) -> None:
-    start = conllu(["good"])
-    source = written(tmp_path / "in.conllu", start.encode() + (data.encode() if isinstance(data, str) else data))
-    target = tmp_path / "out.conllu"
+    source, target = written(tmp_path / "in.conllu", conllu(["good"]).encode() + data), tmp_path / "out.conllu"
     target.write_text("old")
     assert f"in.conllu{problem}" in error_of(capsys, "predict", model, source, "-o", target)
     assert target.read_text() == "old"

@@ -89,13 +89,6 @@ def test_a_request_writes_what_the_command_writes(
     assert (folder / "library").read_bytes() == (folder / "command").read_bytes()
 
 
-def test_the_name_of_an_output_chooses_its_format(parser: Parser, folder: Path) -> None:
-    parse_corpus(parser, CorpusRequest(["a.conllu"], output="parsed.jsonl.gz"))
-    parses = parser.parse(SENTENCES)
-    assert [own.heads for _, [own] in lists_of(folder / "parsed.jsonl.gz")] == [parse.heads for parse in parses]
-    assert [own.labels for _, [own] in lists_of(folder / "parsed.jsonl.gz")] == [parse.labels for parse in parses]
-
-
 def test_parts_can_be_handed_out_one_by_one(parser: Parser, folder: Path) -> None:
     """As an engine of many processes does: any process can do any part, in any order."""
     trees = TreeRequest("sample", 3, seed=1)

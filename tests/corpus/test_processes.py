@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
-from helpers.commands import Capture
 from helpers.waiting import wait_until
 
 from treeparse import Parser
-from treeparse.cli.main import main
 from treeparse.corpus import CorpusObserver, CorpusRequest, TreeRequest, list_parts, parse_corpus
 from treeparse.corpus.processes import parse_with_jobs
 from treeparse.data.conllu import read_conllu
@@ -96,14 +94,26 @@ def test_two_processes_write_the_bytes_of_one(folder: Path, request_: dict[str, 
     parse_both(request_, output)
 
 
-def test_rules_are_counted(folder: Path) -> None:
+class Counting(CorpusObserver):
+    """Counts the sentences and bytes that are reported."""
+
+    sentences = size = 0
+
+    def advance(self, sentences: int, words: int, size: int) -> None:
+        self.sentences += sentences
+        self.size += size
+
+
+def test_rules_and_each_sentence_are_counted_once(folder: Path) -> None:
+    observer = Counting()
     searches = [RuleSearch(Rules((AtMostOne(LabelSet(("nsubj", "dep", "root"))),)), opened=20) for _ in range(2)]
     one, two = (
         CorpusRequest(["a.conllu"], f"{name}.conllu", TreeRequest(rules=search), chunk=20)
         for name, search in zip(("one", "two"), searches, strict=True)
     )
     parse_corpus(load(), one)
-    parse_with_jobs(load, two, list_parts(two), 2)
+    parse_with_jobs(load, two, list_parts(two), 2, observer=observer)
+    assert (observer.sentences, observer.size) == (SENTENCES, Path("a.conllu").stat().st_size)
     assert Path("one.conllu").read_bytes() == Path("two.conllu").read_bytes()
     assert searches[0].tally == searches[1].tally and searches[0].tally.sentences == SENTENCES
 
@@ -313,24 +323,3 @@ def test_a_stopped_command_starts_again(folder: Path) -> None:
     assert sorted(os.listdir("out")) == [f"part{number:02}.conllu" for number in range(30)]
     assert all(path.read_bytes() == content for path, content in before.items())
     assert all(len([*read_conllu(path)]) == 200 for path in Path("out").iterdir())
-
-
-def test_progress_is_reported_once_for_each_sentence(folder: Path) -> None:
-    class Observer(CorpusObserver):
-        sentences = size = 0
-
-        def advance(self, sentences: int, words: int, size: int) -> None:
-            self.sentences += sentences
-            self.size += size
-
-    observer, request = Observer(), CorpusRequest(["a.conllu"], "out.conllu", chunk=20)
-    parse_with_jobs(load, request, list_parts(request), 2, observer=observer)
-    assert (observer.sentences, observer.size) == (SENTENCES, Path("a.conllu").stat().st_size)
-
-
-def test_the_command(folder: Path, capsys: Capture) -> None:
-    for name, *options in (("one",), ("two", "--jobs", "2", "--threads", "1")):
-        command = ["predict", "model", "a.conllu", "-o", f"{name}.conllu", "--chunk", "20", *options]
-        assert main(command) == 0
-        assert "300 sentences" in capsys.readouterr().err
-    assert Path("one.conllu").read_bytes() == Path("two.conllu").read_bytes()

@@ -1,10 +1,12 @@
-"""Commands that are run in the process of a test, and refused."""
+"""Commands that are run in the process of a test, and refused; calls that are refused."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
 from treeparse.cli.main import main
+from treeparse.errors import TreeparseError
 
 Capture = pytest.CaptureFixture[str]
 
@@ -25,3 +27,10 @@ def error_of(capsys: Capture, *arguments: object) -> str:
     assert (code, out) == (2, "") and re.match("treeparse[a-z -]*: error: ", error), err
     assert not usage or usage[0].startswith("usage: "), err
     return error
+
+
+def assert_refused(*cases: tuple[Callable[[], object], str]) -> None:
+    """Every call is refused with its sentence."""
+    for call, problem in cases:
+        with pytest.raises(TreeparseError, match=problem):
+            call()

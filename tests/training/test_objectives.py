@@ -1,5 +1,6 @@
-"""Objectives in training: of a user's own, with parameters that are learned, and several at once."""
+"""Objectives in training: custom ones, with parameters, several at once, and the configs that ship, only smaller."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +13,16 @@ from helpers.parsers import CONFIG, random_parser
 from helpers.trained_runs import equal, rows, weights
 
 from treeparse import ProjectiveCRF
+from treeparse.cli.main import main
+from treeparse.data import load_treebank
+from treeparse.data.conllu import ConlluSentence, write_conllu
 from treeparse.errors import DataError, TreeparseError
+from treeparse.shipped import shipped_files
 from treeparse.training import load_config, train
 
-OWN_MODULE = Path(__file__).with_name("learned_objective.py")
+OWN_MODULE = Path(__file__).with_name("own_objectives.py")
 TWO_EPOCHS = ["--optimization.epochs=2"]
-OWN = {"class_path": "learned_objective.WeightedByUncertainty", "init_args": {"start": 0.5}}
+OWN = {"class_path": "own_objectives.WeightedByUncertainty", "init_args": {"start": 0.5}}
 
 
 @pytest.fixture(autouse=True)
@@ -99,3 +104,153 @@ def test_a_projective_model_decodes_projective_trees() -> None:
     assert parse.heads == every[0].heads and parse.log_prob == pytest.approx(every[0].log_prob)
     assert {each.heads for each in parser.sample(sentences, 50)[0]} <= {each.heads for each in every}
     assert len(parser.kbest(sentences, 10**5, decoder="nonprojective")[0]) > len(every)
+
+
+ROOT = Path(__file__).parents[2]
+LONGER = {"optimization__steps": 60}
+SMALL = {
+    "model.encoder.word_size": 24,
+    "model.encoder.char_filters": 0,
+    "model.encoder.hidden_size": 32,
+    "model.encoder.layers": 1,
+    "model.arc_size": 32,
+    "model.label_size": 16,
+    "data.batch_words": 300,
+    "optimization.steps": 24,
+    "optimization.learning_rate": 1e-2,
+    "optimization.epochs": 1,
+    "trainer.precision": "32-true",
+    "trainer.accelerator": "cpu",
+}
+CONSTRAINTS = ROOT / "configs" / "constraints" / "ud.yaml"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Parts of the demo treebank: trees, partial trees, tags alone, text."""
+    folder = tmp_path_factory.mktemp("demo")
+    sentences = load_treebank(ROOT / "data" / "demo-train.conllu")[:200]
+    parts: Mapping[str, Sequence[ConlluSentence]] = {
+        "few": sentences[:100],
+        "rest": sentences[100:],
+        "dev": load_treebank(ROOT / "data" / "demo-dev.conllu")[:20],
+    }
+    for name, part in parts.items():
+        write_conllu(folder / f"{name}.conllu", part)
+    few = (folder / "few.conllu").read_text(encoding="utf-8")
+    (folder / "tagged.conllu").write_text(rewritten(few, hidden=1), encoding="utf-8")
+    (folder / "partial.conllu").write_text(rewritten(few, hidden=2), encoding="utf-8")
+    text = "\n".join(" ".join(sentence.words.forms) for sentence in sentences[100:])
+    (folder / "rest.txt").write_text(text + "\n", encoding="utf-8")
+    return {path.name: path for path in folder.iterdir()}
+
+
+def rewritten(text: str, *, hidden: int) -> str:
+    """CoNLL-U with every ``hidden``-th HEAD and DEPREL as ``_``; of the words between, two possible heads in MISC."""
+    lines = []
+    for number, line in enumerate(text.split("\n")):
+        columns = line.split("\t")
+        if len(columns) > 1 and number % hidden == 0:
+            heads = {columns[6], "0" if columns[6] != "0" else "1"} - {columns[0]}
+            columns[9] = f"Heads={','.join(sorted(heads))}" if hidden > 1 and number % 4 == 0 else "_"
+            columns[6:8] = "_", "_"
+        lines.append("\t".join(columns))
+    return "\n".join(lines)
+
+
+def trained(name: str, folder: Path, **options: object) -> Path:
+    """The run of a shipped config, small."""
+    settings = {**SMALL, "output": folder / name, **{key.replace("__", "."): value for key, value in options.items()}}
+    arguments = [f"--{key}={value}" for key, value in settings.items()]
+    return train(load_config(shipped_files()[name], arguments), quiet=True).parent
+
+
+def columns_of(run: Path) -> dict[str, list[float]]:
+    """What a run logged, by column."""
+    logged = rows(run)
+    return {name: [float(row[name]) for row in logged] for name in logged[0] if logged[0][name]}
+
+
+def assert_learns(run: Path, *terms: str) -> None:
+    """The loss, or each of its terms, falls, and the parser of the dev set gets better."""
+    logged = columns_of(run)
+    for name in terms or ["loss"]:
+        assert logged[name][-1] < logged[name][0], name
+    assert max(logged["dev_uas"]) > logged["dev_uas"][0]
+
+
+@pytest.fixture(scope="module")
+def start(demo: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model by likelihood."""
+    data = {"data__train": demo["few.conllu"], "data__dev": demo["dev.conllu"], "optimization__steps": 40}
+    return trained("default", tmp_path_factory.mktemp("start"), **data) / "model"
+
+
+def test_every_config_is_here() -> None:
+    tested = {"mrt", "margin", "ge", "semisup", "distill", "partial"}
+    assert tested < set(shipped_files())
+    for path in shipped_files().values():
+        assert path.read_text(encoding="utf-8").startswith("# ")
+
+
+def test_minimum_risk(demo: dict[str, Path], start: Path, tmp_path: Path) -> None:
+    data = {"data__train": demo["few.conllu"], "data__dev": demo["dev.conllu"], "init_from": start}
+    logged = columns_of(trained("mrt", tmp_path, **data, optimization__epochs=4))
+    assert logged["loss"][-1] < logged["loss"][0] < 1  # the share of wrong words
+
+
+def test_margin(demo: dict[str, Path], tmp_path: Path) -> None:
+    assert_learns(trained("margin", tmp_path, data__train=demo["few.conllu"], data__dev=demo["dev.conllu"], **LONGER))
+
+
+def test_constraints_without_a_tree(demo: dict[str, Path], tmp_path: Path) -> None:
+    data = {"data__train": demo["tagged.conllu"], "data__dev": demo["dev.conllu"]}
+    logged = columns_of(trained("ge", tmp_path, **data, objective__init_args__constraints=CONSTRAINTS))
+    assert logged["loss"][-1] < 0.6 * logged["loss"][0]
+
+
+@pytest.mark.parametrize("text", ["rest.txt", "rest.conllu"])
+def test_text_beside_trees(demo: dict[str, Path], tmp_path: Path, text: str) -> None:
+    data = {"data.train": demo["few.conllu"], "data.dev": demo["dev.conllu"], "data.unlabelled": demo[text]}
+    options = [f"--{key}={value}" for key, value in {**SMALL, **data, "output": tmp_path}.items()]
+    assert main(["self-train", "--rounds", "1", "-q", *options]) == 0  # by the config semisup
+    assert_learns(tmp_path / "round-1", "term/TreeLikelihood", "term/SilverTrees")
+
+
+def test_the_other_terms_for_text(demo: dict[str, Path], start: Path, tmp_path: Path) -> None:
+    """The objective that the comments of the config name, as it stands there."""
+    text = shipped_files()["semisup"].read_text(encoding="utf-8")
+    before, _, comments = text.partition("objective:\n")
+    _, _, block = comments.partition("# objective:\n")
+    lines = ["objective:", *(line.removeprefix("# ") for line in block.splitlines())]
+    own = tmp_path / "own.yaml"
+    named = "\n".join(lines).replace("runs/default/model", str(start)).replace("constraints.yaml", str(CONSTRAINTS))
+    own.write_text(before + named, encoding="utf-8")
+    terms = yaml.safe_load(named)["objective"]["init_args"]["terms"]
+    objectives = [term["objective"] for term in terms]
+    assert [(each if isinstance(each, str) else each["class_path"]).rpartition(".")[2] for each in objectives] == [
+        "TreeLikelihood",
+        "SilverTrees",
+        "GeneralizedExpectation",
+        "Entropy",
+    ]
+    data = {"data.train": demo["few.conllu"], "data.dev": demo["dev.conllu"], "data.unlabelled": demo["rest.conllu"]}
+    options = [f"--{key}={value}" for key, value in {**SMALL, **data, "output": tmp_path / "run"}.items()]
+    run = train(load_config(own, options), quiet=True).parent
+    assert_learns(run, "term/GeneralizedExpectation")
+    assert {"term/TreeLikelihood", "term/Entropy", "term/SilverTrees"} <= set(columns_of(run))
+
+
+def test_distillation(demo: dict[str, Path], start: Path, tmp_path: Path) -> None:
+    path = shipped_files()["distill"]
+    own = tmp_path / "distill.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert "models: [runs/default/model]" in text
+    own.write_text(text.replace("runs/default/model", str(start)), encoding="utf-8")
+    data = {"data.train": demo["few.conllu"], "data.dev": demo["dev.conllu"], "data.unlabelled": demo["rest.txt"]}
+    options = [f"--{key}={value}" for key, value in {**SMALL, **data, "output": tmp_path / "run"}.items()]
+    assert_learns(train(load_config(own, options), quiet=True).parent, "term/Divergence", "term/TreeLikelihood")
+
+
+def test_partial_trees(demo: dict[str, Path], tmp_path: Path) -> None:
+    assert_learns(trained("partial", tmp_path, data__train=demo["partial.conllu"], data__dev=demo["dev.conllu"]))

@@ -27,7 +27,7 @@ BOTH = {
 }
 OF_TREES = {"class_path": "treeparse.objectives.TreeLikelihood"}
 TURNS = {"mixing": "turns", "unlabelled_ratio": 2.5, "temperature": 3.0}
-NEXT_WORD = {"objective": "prior_objective.NextWord"}
+NEXT_WORD = {"objective": "own_objectives.NextWord"}
 ENTROPY_OF_TREES = {"objective": "treeparse.objectives.Entropy", "weight": 0.1}
 OF_NONE = {"class_path": "treeparse.objectives.WeightedSum", "init_args": {"terms": [NEXT_WORD, ENTROPY_OF_TREES]}}
 

@@ -1,6 +1,7 @@
-"""The arguments of Lightning's Trainer as settings of a run: what people who know Lightning expect of each."""
+"""The arguments of Lightning's Trainer as settings of a run, and what training shows on a terminal."""
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,14 @@ import pytest
 import pytorch_lightning as pl
 import torch
 from helpers.commands import Capture
+from helpers.terminal import terminal
 from helpers.trained_runs import rows
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from treeparse.data.batches.steps import ShareOfStep
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
+from treeparse.training import run as training_run
 from treeparse.training.parser_module import ParserModule
 from treeparse.training.run_directory import RunDirectory
 
@@ -134,3 +137,29 @@ def test_accumulated_batches_are_one_step(tiny_config: Path) -> None:
 def test_what_is_refused(tiny_config: Path, options: list[str], said: str) -> None:
     with pytest.raises(TreeparseError, match=said):
         run(tiny_config, *options)
+
+
+def test_a_terminal_shows_a_bar_and_the_lines_of_epochs(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch, "stdout") as screen:
+        train(load_config(tiny_config, ["--optimization.epochs=2"]))
+    assert re.search(r"Epoch 0/1.* \d/5 ", screen.text)
+    assert re.search(r"epoch   1   loss +\d", screen.text)
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [("load_treebanks", "reading the treebanks"), ("initial_parser", "building the vocabularies and the parser")],
+)
+def test_long_work_before_the_bar_is_announced(
+    step: str, said: str, tiny_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = getattr(training_run, step)
+
+    def slowly(*arguments: Any, **options: Any) -> Any:
+        screen.wait_for(f"treeparse: {said} ...")
+        return work(*arguments, **options)
+
+    monkeypatch.setattr(training_run, step, slowly)
+    with terminal(monkeypatch, "stderr", silence=0) as screen:
+        train(load_config(tiny_config, ["--optimization.epochs=1", "--trainer.accelerator=cpu"]))
+    assert f"treeparse: {said} ..." in screen.lines

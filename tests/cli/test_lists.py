@@ -1,4 +1,4 @@
-"""``treeparse kbest``: the parser's lists in both formats, all else of a sentence kept, a sentence for every fault."""
+"""``treeparse kbest`` and ``sample``: the parser's lists in both formats, whatever the chunks; all else is kept."""
 
 import io
 import itertools
@@ -11,33 +11,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers.commands import Capture, run
+from helpers.commands import Capture, error_of, run
 from helpers.parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, saved_with, written
 
 from treeparse.data.conllu import read_conllu, write_conllu
 from treeparse.data.nbest import read_nbest
-from treeparse.model import Parser
-from treeparse.names import Decoder
+from treeparse.model import Parse, Parser
 from treeparse.sentence import Sentence
 
 kbest = partial(run, "kbest")
-
-
-FORMATS = ("out.conllu", "out.conllu.gz", "out.jsonl", "out.jsonl.gz")
-
-
-@pytest.mark.parametrize(
-    ("decoder", "name"), [*(("nonprojective", name) for name in FORMATS), ("projective", "out.jsonl")]
-)
-def test_lists_are_the_parsers(
-    model: str, parser: Parser, source: str, tmp_path: Path, name: str, decoder: Decoder
-) -> None:
-    assert kbest(model, source, "-k", 7, "-o", tmp_path / name, "--decoder", decoder) == 0
-    found = lists_of(tmp_path / name)
-    assert [sent_id for sent_id, _ in found] == ["s1", "s2", "s3", "s4"]
-    assert [len(parses) for _, parses in found] == [7, 1, 7, 4]
-    expected = parser.kbest(SENTENCES, 7, decoder=decoder)
-    assert_same([parses for _, parses in found], expected)
 
 
 def test_several_files_of_both_formats(model: str, source: str, tmp_path: Path) -> None:
@@ -61,20 +43,6 @@ def test_official_validator_accepts_the_blocks(model: str, tmp_path: Path) -> No
     assert text.count("# newdoc") == 2 and "3.1" not in text
     assert kbest(model, source, "-k", 20, "-o", target) == 0
     assert target.read_text(encoding="utf-8").count("3.1\tda") == 40
-
-
-def test_standard_streams(model: str, parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
-    for form, count in (("conllu", 5), ("jsonl", 2)):
-        output, stdin = io.BytesIO(), io.BytesIO(b"Noun1 Adj1 Verb1\nVerb1\n")
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin, isatty=lambda: False))
-            patch.setattr(sys, "stdout", SimpleNamespace(buffer=output, flush=lambda: None, isatty=lambda: False))
-            assert kbest(model, "-", "-k", 4, "-q", "--format", "text", "--output-format", form) == 0
-        assert output.getvalue().count(b"\n\n" if form == "conllu" else b"\n") == count
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(output.getvalue())))
-            found = [list(nbest.parses) for nbest in read_nbest("-", format="jsonl" if form == "jsonl" else "conllu")]
-        assert_same(found, parser.kbest([("Noun1", "Adj1", "Verb1"), ("Verb1",)], 4))
 
 
 def test_long_lists_make_smaller_chunks(model: str, parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,17 +73,10 @@ def test_long_lists_and_short_sentences(model: str, source: str, tmp_path: Path)
 
 def test_closing_line_and_faulty_sentences(model: str, source: str, tmp_path: Path, capsys: Capture) -> None:
     bad = written(tmp_path / "bad.conllu", Path(source).read_text() + "# sent_id = bad\n1\tno\t_\n\n")
-    target = tmp_path / "out.conllu"
-    target.write_text("old")
-    assert kbest(model, bad, "-k", 2, "-o", target) == 2
-    error = capsys.readouterr().err
-    assert "bad.conllu:28: sentence bad: a line must have 10 columns, got 3" in error and error.count("\n") == 1
-    assert target.read_text() == "old"
-    assert kbest(model, bad, "-k", 2, "-o", target, "--skip-invalid") == 0
+    assert kbest(model, bad, "-k", 2, "-o", tmp_path / "out.conllu", "--skip-invalid") == 0
     shown = capsys.readouterr()
     assert shown.out == "" and shown.err.startswith("treeparse: 4 sentences, 18 words, ")
     assert shown.err.endswith(" words/s; 1 sentence has fewer than 2 trees; 1 sentence left out\n")
-    assert sorted(os.listdir(tmp_path)) == ["bad.conllu", "in.conllu", "out.conllu"]
 
 
 def test_a_model_whose_decoder_has_no_lists(parser: Parser, source: str, tmp_path: Path, capsys: Capture) -> None:
@@ -138,3 +99,80 @@ def test_treebanks_stay_as_valid_as_they_are(model: str, tmp_path: Path, name: s
     found, expected = ({incident.testid for incident in incidents(path)} for path in (target, source))
     assert found <= expected
     assert [nbest.sent_id for nbest in read_nbest(target)] == [sentence.sent_id for sentence in read_conllu(source)]
+
+
+sample = partial(run, "sample")
+# The command, its options, and those of the parser.
+LISTS: dict[str, tuple[str, list[str], dict[str, Any]]] = {
+    "kbest": ("kbest", [], {}),
+    "kbest, projective": ("kbest", ["--decoder", "projective"], {"decoder": "projective"}),
+    "sample": ("sample", [], {}),
+    "sample, seed": ("sample", ["--seed", "7"], {"seed": 7}),
+    "sample, temperature": ("sample", ["--temperature", "2.5"], {"temperature": 2.5}),
+    "sample, projective": ("sample", ["--decoder", "projective"], {"decoder": "projective"}),
+    "sample, different": ("sample", ["--without-replacement", "--seed", "3"], {"replacement": False, "seed": 3}),
+}
+FORMATS = [(kind, f"out.{form}") for kind in ("kbest", "sample") for form in ("conllu", "conllu.gz", "jsonl.gz")]
+
+
+@pytest.mark.parametrize(("kind", "name"), [*FORMATS, *((kind, "out.jsonl") for kind in LISTS)])
+def test_lists_are_the_parsers(model: str, parser: Parser, source: str, tmp_path: Path, kind: str, name: str) -> None:
+    command, options, settings = LISTS[kind]
+    assert run(command, model, source, "-k", 7, "-o", tmp_path / name, *options) == 0
+    assert [sent_id for sent_id, _ in lists_of(tmp_path / name)] == ["s1", "s2", "s3", "s4"]
+    expected = getattr(parser, command)(SENTENCES, 7, **settings)
+    assert_same(found_in(tmp_path / name), expected)
+    different = command == "kbest" or not settings.get("replacement", True)
+    assert [*map(len, expected)] == ([7, 1, 7, 4] if different else [7] * 4)
+
+
+def found_in(path: Path) -> list[list[Parse]]:
+    return [parses for _, parses in lists_of(path)]
+
+
+@pytest.mark.parametrize("options", [["--chunk", "1"], ["--chunk", "3"], ["--batch-words", "5"], ["-k", "9"]])
+@pytest.mark.parametrize("replacement", [[], ["--without-replacement"]])
+def test_a_sentences_trees_depend_on_its_place_alone(
+    model: str, source: str, tmp_path: Path, options: list[str], replacement: list[str]
+) -> None:
+    for name, more in (("one.jsonl", []), ("other.jsonl", options)):
+        assert sample(model, source, source, "-k", 5, "-o", tmp_path / name, *replacement, *more) == 0
+    one, other = found_in(tmp_path / "one.jsonl"), found_in(tmp_path / "other.jsonl")
+    assert_same([parses[:5] for parses in other], one)
+    assert {(parse.heads, parse.labels) for parse in one[2]} != {(parse.heads, parse.labels) for parse in one[6]}
+
+
+def test_closing_line(model: str, source: str, tmp_path: Path, capsys: Capture) -> None:
+    def shown(*options: str | int) -> str:
+        assert sample(model, source, "-o", tmp_path / "out.jsonl", *options) == 0
+        line = capsys.readouterr().err
+        assert line.startswith("treeparse: 4 sentences, 18 words, ") and line.count("\n") == 1
+        return line.partition(" words/s")[2]
+
+    assert shown("-k", 5) == "\n"
+    assert shown("-k", 1, "--without-replacement") == "\n"
+    assert shown("-k", 2, "--without-replacement") == "; 1 sentence has fewer than 2 trees\n"
+    assert shown("-k", 1000, "--without-replacement", "--chunk", 1) == "; 3 sentences have fewer than 1,000 trees\n"
+
+
+def test_a_fault_leaves_the_old_file(model: str, source: str, tmp_path: Path, capsys: Capture) -> None:
+    bad = written(tmp_path / "bad.conllu", Path(source).read_text() + "# sent_id = bad\n1\tno\t_\n\n")
+    target = tmp_path / "out.conllu"
+    target.write_text("old")
+    for arguments, problem in (
+        ([bad, "-k", 2, "--chunk", 1], "bad.conllu:28: sentence bad: a line must have 10 columns, got 3"),
+        ([source, "-k", 10**9], "1000000000 trees of 3 words are too many: ask for 44739242 or fewer"),
+        ([source, "-k", 2, "--temperature", "1e-9"], "The temperature must be finite and at least 1e-06, got 1e-09"),
+    ):
+        assert problem in error_of(capsys, "sample", model, *arguments, "-o", target)
+    assert target.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["bad.conllu", "in.conllu", "out.conllu"]
+
+
+def test_a_sentence_that_is_left_out_keeps_its_place(model: str, source: str, tmp_path: Path) -> None:
+    text = Path(source).read_text()
+    assert text.startswith("# sent_id = s1\n1\t")
+    bad = written(tmp_path / "bad.conllu", text.replace("\t_\n", "\n", 1))
+    for path, name in ((source, "one.jsonl"), (bad, "other.jsonl")):
+        assert sample(model, path, "-k", 9, "-o", tmp_path / name, "--skip-invalid") == 0
+    assert_same(found_in(tmp_path / "one.jsonl")[1:], found_in(tmp_path / "other.jsonl"))
