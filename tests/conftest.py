@@ -1,7 +1,6 @@
 """Fixtures that several parts of the tests share."""
 
 import gc
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 from helpers.forked import Forks, ForkServer
-from helpers.tiny_runs import tiny_treebank, write_tiny_config
+from helpers.tiny_runs import copy_of_run, tiny_treebank, write_tiny_config
 
 FORK_SERVER = pytest.StashKey[ForkServer]()
 
@@ -81,10 +80,7 @@ def trained_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def finished_run(trained_config: Path, tmp_path: Path) -> Path:
     """A copy of that run to change, whose config says where it is."""
-    run = shutil.copytree(trained_config.parent / "run", tmp_path / "run")
-    config = run / "config.yaml"
-    config.write_text(config.read_text(encoding="utf-8").replace(str(trained_config.parent / "run"), str(run)))
-    return run
+    return copy_of_run(trained_config.parent / "run", tmp_path / "run")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Configs of runs over a tiny generated treebank, and the treebank."""
 
 import random
+import shutil
 from pathlib import Path
 
 import yaml
@@ -53,3 +54,11 @@ def write_tiny_config(folder: Path) -> Path:
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     return path
+
+
+def copy_of_run(run: Path, copy: Path) -> Path:
+    """Copy a run, whose config then says where the copy is."""
+    shutil.copytree(run, copy)
+    config = copy / "config.yaml"
+    config.write_text(config.read_text(encoding="utf-8").replace(str(run), str(copy)), encoding="utf-8")
+    return copy

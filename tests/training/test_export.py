@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from helpers.broken_runs import break_off
+from helpers.tiny_runs import copy_of_run, write_tiny_config
 from helpers.trained_runs import Weights, equal, weights
 
 from treeparse import Parser
@@ -31,6 +32,25 @@ def copied(finished_run: Path) -> RunDirectory:
     """A finished run, without its model."""
     shutil.rmtree(finished_run / "model")
     return RunDirectory(finished_run)
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that broke in its second epoch, for tests that resume a copy; its first dev LAS was 0.2."""
+    config = write_tiny_config(tmp_path_factory.mktemp("broken"))
+    with pytest.MonkeyPatch.context() as patch:
+        rising(patch, 0.2)
+        break_off(lambda: train(load_config(config), quiet=True), 1, 2, patch)
+    return config.parent / "run"
+
+
+@pytest.fixture
+def run(broken: Path, tmp_path: Path) -> Path:
+    return copy_of_run(broken, tmp_path / "run")
+
+
+def resume(run: Path) -> Path:
+    return train(load_config(run / "config.yaml"), resume=True, quiet=True)
 
 
 def snapshot(folder: Path) -> dict[Path, int]:
@@ -72,22 +92,19 @@ def test_a_model_that_stands_is_left_alone(copied: RunDirectory) -> None:
     assert snapshot(copied.path) == before
 
 
-@pytest.mark.parametrize(("scores", "epoch"), [((0.1, 0.2, 0.3), 3), ((0.3, 0.2, 0.1), 1)])
+@pytest.mark.parametrize(("scores", "epoch"), [((0.2, 0.3, 0.4), 3), ((0.2, 0.1, 0.1), 1)])
 def test_training_ends_with_its_best_epoch_whatever_was_exported(
-    tiny_config: Path, tmp_path: Path, scores: tuple[float, ...], epoch: int
+    run: Path, broken: Path, monkeypatch: pytest.MonkeyPatch, scores: tuple[float, ...], epoch: int
 ) -> None:
-    run = tmp_path / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        rising(patch, *scores)
-        break_off(lambda: train(load_config(tiny_config), quiet=True), 1, 2, patch)
-        before, data = snapshot(run / "checkpoints"), tiny_config.with_name("train.conllu").rename(tmp_path / "away")
-        export = export_model(RunDirectory(run))  # which needs the treebank no more
-        assert (export.best.epoch, export.epochs, export.folder, export.written) == (1, 1, run / "model", True)
-        assert snapshot(run / "checkpoints") == before and not list(run.rglob("*.tmp"))
-        assert equal(weights(run / "model"), best(run)[1])
-        early = snapshot(run / "model")
-        data.rename(tiny_config.with_name("train.conllu"))
-        train(load_config(tiny_config), resume=True, quiet=True)
+    before, data = snapshot(run / "checkpoints"), broken.with_name("train.conllu").rename(broken.with_name("away"))
+    export = export_model(RunDirectory(run))  # which needs the treebank no more
+    data.rename(broken.with_name("train.conllu"))
+    assert (export.best.epoch, export.epochs, export.folder, export.written) == (1, 1, run / "model", True)
+    assert snapshot(run / "checkpoints") == before and not list(run.rglob("*.tmp"))
+    assert equal(weights(run / "model"), best(run)[1])
+    early = snapshot(run / "model")
+    rising(monkeypatch, *scores)
+    resume(run)
     best_epoch, expected = best(run)
     assert best_epoch == epoch and equal(weights(run / "model"), expected)
     # Its temperatures are fitted at the end alone.
@@ -99,7 +116,8 @@ def test_training_ends_with_its_best_epoch_whatever_was_exported(
     assert {*os.listdir(run)} == {"checkpoints", "config.yaml", "model", "origin.json", "parser.json", *logs}
 
 
-def test_export_beside_training(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("one_thread")
+def test_export_beside_training(tiny_config: Path, trained_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each epoch, by another process's eyes: the run goes on undisturbed, to the same weights."""
     exported = []
     write = WholeFiles.save_checkpoint
@@ -108,56 +126,48 @@ def test_export_beside_training(tiny_config: Path, tmp_path: Path, monkeypatch: 
         write(self, checkpoint, path, **options)
         exported.append(export_model(RunDirectory(Path(path).parents[1])).best.epoch)
 
-    with pytest.MonkeyPatch.context() as patch:
-        rising(patch, 0.1, 0.3, 0.2)
-        patch.setattr(WholeFiles, "save_checkpoint", write_and_export)
-        disturbed = train(load_config(tiny_config), quiet=True)
-        patch.setattr(WholeFiles, "save_checkpoint", write)
-        alone = train(load_config(tiny_config, ["--output", str(tmp_path / "alone")]), quiet=True)
+    rising(monkeypatch, 0.1, 0.3, 0.2)
+    monkeypatch.setattr(WholeFiles, "save_checkpoint", write_and_export)
+    train(load_config(tiny_config), quiet=True)
     assert exported == [1, 2, 2]
-    assert equal(weights(disturbed), weights(alone))
+    paths = (config.parent / "run" / "checkpoints" / "last.ckpt" for config in (tiny_config, trained_config))
+    assert equal(*(torch.load(path, weights_only=True)["state_dict"] for path in paths))
 
 
-def test_best_weights_replaced_while_they_are_read(
-    tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_best_weights_replaced_while_they_are_read(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the history and the weights, training completes a better epoch."""
-    rising(monkeypatch, 0.1, 0.2, 0.3)
-    break_off(lambda: train(load_config(tiny_config), quiet=True), 1, 2, monkeypatch)
+    rising(monkeypatch, 0.2, 0.3, 0.4)
     read, read_first = RunDirectory.read_history, []
 
     def read_then_train(self: RunDirectory) -> object:
         history = read(self)
         if not read_first:
             read_first.append(history)
-            train(load_config(tiny_config), resume=True, quiet=True)
+            resume(run)
         return history
 
     monkeypatch.setattr(RunDirectory, "read_history", read_then_train)
-    export = export_model(RunDirectory(tmp_path / "run"), tmp_path / "model")
+    export = export_model(RunDirectory(run), tmp_path / "model")
     assert [record.epoch for record in read_first[0]] == [1]
     assert (export.best.epoch, export.epochs) == (3, 3)
-    assert equal(weights(tmp_path / "model"), best(tmp_path / "run")[1])
+    assert equal(weights(tmp_path / "model"), best(run)[1])
 
 
-def test_training_ends_while_an_older_model_is_exported(
-    tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_training_ends_while_an_older_model_is_exported(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The older model takes the place of the final one, and is at once replaced by that."""
-    rising(monkeypatch, 0.1, 0.2, 0.3)
-    break_off(lambda: train(load_config(tiny_config), quiet=True), 1, 2, monkeypatch)
+    rising(monkeypatch, 0.2, 0.3, 0.4)
     save, saved = Parser.save_pretrained, []
 
     def train_then_save(self: Parser, directory: Path) -> None:
         saved.append(directory)
         if len(saved) == 1:
-            train(load_config(tiny_config), resume=True, quiet=True)
+            resume(run)
         save(self, directory)
 
     monkeypatch.setattr(Parser, "save_pretrained", train_then_save)
-    export = export_model(RunDirectory(tmp_path / "run"))
+    export = export_model(RunDirectory(run))
     assert len(saved) == 3 and export.best.epoch == 3
-    assert equal(weights(tmp_path / "run" / "model"), best(tmp_path / "run")[1])
+    assert equal(weights(run / "model"), best(run)[1])
 
 
 def test_a_failed_export_leaves_nothing_behind(copied: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
