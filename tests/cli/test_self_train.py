@@ -153,10 +153,8 @@ def test_a_stopped_command_says_how_to_go_on(
     signal.signal(signal.SIGINT, before)
 
 
-def test_other_settings_or_data_are_refused(
-    command: list[Any], out: Path, one_round: Path, tmp_path: Path, capsys: Capture
-) -> None:
-    shutil.copytree(one_round, out)
+def test_other_settings_or_data_are_refused(command: list[Any], out: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert run(*command, "--rounds", 1, "-q") == 0
     before = (out / "rounds.json").read_bytes()
     refused = [
         ([*command, "--seed", 2], "seed differ"),
