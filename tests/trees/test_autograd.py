@@ -40,16 +40,6 @@ def test_terms_added_up_take_one_backward_and_a_second_one_fails(make: Make) -> 
         p.entropy().sum().backward()
 
 
-def test_the_log_partition_and_log_prob_have_second_derivatives(make: Make) -> None:
-    def log_prob(scores: Tensor) -> Tensor:
-        return (p := make(scores)).log_prob(p.mode)
-
-    assert torch.autograd.gradgradcheck(lambda scores: make(scores).log_partition, (random_scores(),))
-    assert torch.autograd.gradgradcheck(log_prob, (random_scores(),))
-    hessian = torch.autograd.functional.hessian(lambda scores: make(scores).log_partition.sum(), random_scores())
-    assert isinstance(hessian, Tensor) and bool(hessian.any())
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -66,11 +56,3 @@ def test_what_is_made_of_marginals_has_first_derivatives_only(make: Make, value:
     (gradient,) = torch.autograd.grad(value(make(scores)).sum(), scores, create_graph=True)
     with pytest.raises(TreeparseError, match="needs a third derivative"):
         torch.autograd.grad(gradient.square().sum(), scores)
-
-
-def test_the_third_derivative_of_the_log_partition_raises(make: Make) -> None:
-    scores = random_scores()
-    (first,) = torch.autograd.grad(make(scores).log_partition.sum(), scores, create_graph=True)
-    (second,) = torch.autograd.grad(first.square().sum(), scores, create_graph=True)
-    with pytest.raises(TreeparseError, match="needs a third derivative"):
-        torch.autograd.grad(second.square().sum(), scores)

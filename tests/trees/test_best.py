@@ -1,4 +1,4 @@
-"""The best trees, their lists, minimum risk and conditions of unlabelled distributions, against enumeration."""
+"""The best trees, their lists, minimum risk and conditions of every distribution, against enumeration."""
 
 import itertools
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.derivatives import assert_derivatives
 from helpers.ranking import KINDS, random_graph, ranked_trees
-from helpers.tree_cases import CASES, Case, Distribution, Enumerated
+from helpers.tree_cases import CASES, Case, every_case, every_case_and_order, generator
 from torch import Tensor
-from torch.autograd import gradcheck
 
 from treeparse import NoTreeError, TreeparseError
 from treeparse.kernels.lists.nonprojective_lists import NonprojectiveKBest
@@ -21,6 +21,11 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 def graph(words: int, kind: str, seed: int, forbidden: float = 0.0) -> Tensor:
     return torch.from_numpy(random_graph(np.random.default_rng(seed), words, kind, forbidden))
+
+
+def columns_of(tree: Any) -> list[Tensor]:
+    """Heads, or heads and labels."""
+    return [tree] if isinstance(tree, Tensor) else list(tree)
 
 
 def expected_list(case: Case, scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,16 +58,17 @@ def test_lists_equal_enumeration(case: Case, kind: str, forbidden: float) -> Non
         assert torch.equal(p.mode, p.topk(1).heads[0])
 
 
-@tree_cases
-def test_one_by_one_as_all_at_once(case: Case) -> None:
-    lengths = torch.tensor([[3, 1], [2, 4]])
-    p = case.make(case.parameters(4, seed=5, batch=(2, 2), forbidden=0.1), lengths, validate_args=False)
+@every_case
+@pytest.mark.parametrize("ties", [False, True])
+def test_one_by_one_as_all_at_once(case: Case, ties: bool) -> None:
+    lengths = torch.tensor([[3, 1], [2, 3 if case.labels else 4]])
+    parameters = case.parameters(int(lengths.max()), seed=5, batch=(2, 2), forbidden=0.2 if case.labels else 0.1)
+    p = case.make([part.round() for part in parameters] if ties else parameters, lengths, validate_args=False)
     steps = list(p.best_first())
-    heads, totals, _ = p.topk(len(steps) + 1)
-    assert torch.equal(torch.stack([step[0] for step in steps]), heads[:-1])
-    assert torch.equal(torch.stack([step[1] for step in steps]), totals[:-1])
-    assert (totals[-1] == -torch.inf).all()
-    assert (totals[-2] > -torch.inf).any()
+    *columns, log_probs = p.topk(len(steps) + 1)
+    for found, expected in zip(zip(*steps, strict=True), columns, strict=True):
+        assert torch.equal(torch.stack(found), expected[:-1])
+    assert (log_probs[-1] == -torch.inf).all() and (log_probs[-2] > -torch.inf).any()
 
 
 @tree_cases
@@ -79,116 +85,113 @@ def test_one_by_one_is_lazy(case: Case, monkeypatch: pytest.MonkeyPatch) -> None
     assert counts == [1, 2, 4, 8]
 
 
-@tree_cases
+@every_case
 def test_lists_of_a_batch_and_what_is_ignored(case: Case) -> None:
-    """Items of several lengths and dtypes, one without any tree; NaN at padding."""
+    """Items of several lengths, one without any tree; NaN at padding."""
     lengths = torch.tensor([4, 2, 5, 3, 1])
-    scores = torch.full((5, 6, 6), torch.nan)
-    for item, n in enumerate(lengths.tolist()):
-        scores[item, : n + 1, : n + 1] = graph(n, "random", seed=item)
-    scores[3, :, 2] = -torch.inf
-    p = case.make([scores], lengths, validate_args=False)
-    heads, totals, log_probs = p.topk(20)
+    parameters = [part.float() for part in case.parameters(5, seed=1, batch=(5,))]
+    for part in parameters:
+        for item, n in enumerate(lengths.tolist()):
+            part[item, n + 1 :] = part[item, :, n + 1 :] = torch.nan
+    parameters[0][3, :, 2] = -torch.inf
+    p, strict = (case.make(parameters, lengths, validate_args=validate) for validate in (False, True))
+    *trees, totals, log_probs = p.topk(20)
     assert totals.dtype == log_probs.dtype == torch.float32
     for item, n in enumerate(lengths.tolist()):
-        alone = case.make([scores[item, : n + 1, : n + 1]], validate_args=False).topk(20)
-        assert torch.equal(heads[:, item, : n + 1], alone.heads)
-        assert torch.equal(totals[:, item], alone.scores)
-        assert (heads[:, item, n + 1 :] == -1).all()
+        *alone, scores, _ = case.make(case.of_item(parameters, item, n), validate_args=False).topk(20)
+        for found, expected in zip(trees, alone, strict=True):
+            assert torch.equal(found[:, item, : n + 1], expected)
+            assert (found[:, item, n + 1 :] == -1).all()
+        assert torch.equal(totals[:, item], scores)
     assert (totals[:, 3] == -torch.inf).all() and (log_probs[:, 3] == -torch.inf).all()
-    with pytest.raises(NoTreeError, match=r"in batch item 3: .*word 2"):
-        case.make([scores], lengths, validate_args=True).topk(2)
-    with pytest.raises(NoTreeError, match=r"in batch item 3: .*word 2"):
-        next(case.make([scores], lengths, validate_args=True).best_first())
+    for column in columns_of(p.minimum_risk()):
+        assert (column[3] == -1).all() and (column[2, 1:] >= 0).all()
+    for method in (lambda: strict.topk(2), lambda: next(strict.best_first()), strict.minimum_risk):
+        with pytest.raises(NoTreeError, match=r"in batch item 3: .*word 2"):
+            method()
 
 
-@tree_cases
+@every_case
 @pytest.mark.parametrize("k", [0, -1])
 def test_a_list_of_no_length(case: Case, k: int) -> None:
-    with pytest.raises(TreeparseError, match="must be an integer"):
+    with pytest.raises(TreeparseError, match=f"must be an integer.*1 or more, got {k}"):
         case.make(case.parameters(2, seed=1)).topk(k)
 
 
-@tree_cases
+@every_case_and_order
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 1e3])
 @pytest.mark.parametrize("forbidden", [0.0, 0.4])
-def test_minimum_risk_is_the_highest_expected_uas_of_the_support(case: Case, scale: float, forbidden: float) -> None:
-    for words in range(1, 6):
+def test_minimum_risk_is_the_highest_expected_accuracy_of_the_support(
+    case: Case, scale: float, forbidden: float
+) -> None:
+    for words in range(1, 4 if case.labels else 6):
         parameters = case.parameters(words, seed=words, scale=scale, forbidden=forbidden)
-        oracle, p = Enumerated(case, parameters), case.make(parameters)
+        oracle, p = case.enumerated(parameters), case.make(parameters, validate_args=False)
         if not oracle.exists:
             continue
-        heads = p.minimum_risk()
-        assert p.log_prob(heads) > -torch.inf
-        trees = oracle.values[0][oracle.log_probs > -torch.inf]
-        correct = (trees[:, None, 1:] == oracle.values[0][None, :, 1:]).double().mean(-1) @ oracle.probs
-        torch.testing.assert_close(p.expected_uas(heads), correct.max(), rtol=0, atol=1e-12)
+        tree = columns_of(p.minimum_risk())
+        assert p.log_prob(*tree) > -torch.inf
+        arcs = oracle.parts[:, :words]  # with their labels, if there are any
+        possible = arcs[oracle.log_probs > -torch.inf]
+        correct = (possible[:, None] == arcs[None]).double().mean(-1) @ oracle.probs
+        torch.testing.assert_close(1 - p.risk(*tree), correct.max(), rtol=0, atol=1e-12)
 
 
-def conditioned(case: Case, scores: Tensor, known: Tensor) -> Distribution:
-    """The condition by hand: the score of every other arc into a word of known head is -inf."""
-    scores = scores.clone()
-    for word in range(1, len(known)):
-        if known[word] >= 0:
-            kept = scores[known[word], word].clone()
-            scores[:, word] = -torch.inf
-            scores[known[word], word] = kept
-    return case.make([scores], validate_args=False)
-
-
-@tree_cases
-def test_given_heads(case: Case) -> None:
-    generator = torch.Generator().manual_seed(8)
-    for seed in range(30):
-        words = 2 + seed % 4
-        (scores,) = case.parameters(words, seed=seed, forbidden=0.1)
-        oracle, p = Enumerated(case, [scores]), case.make([scores], validate_args=False)
-        tree = oracle.values[0][torch.randint(len(oracle.values[0]), (), generator=generator)]
-        known = torch.where(torch.rand(words + 1, generator=generator) < 0.4, tree, -1)
-        q = p.given(known)
+@every_case_and_order
+def test_a_condition_leaves_the_trees_that_meet_it(case: Case) -> None:
+    """Random heads and labels of random trees are known."""
+    stream, met = generator(8), 0
+    for seed in range(20):
+        words = 2 + seed % (2 if case.labels else 4)
+        parameters = case.parameters(words, seed=seed, forbidden=0.1)
+        before = [part.clone() for part in parameters]
+        oracle, p = case.enumerated(parameters), case.make(parameters, validate_args=False)
+        chosen = torch.randint(len(oracle.values[0]), (), generator=stream)
+        known = [
+            torch.where(torch.rand(words + 1, generator=stream) < 0.4, column[chosen], -1) for column in oracle.values
+        ]
+        q = p.given(*known)
         assert type(q) is type(p)
-        keep = ((oracle.values[0] == known) | (known < 0))[:, 1:].all(-1)
-        expected = torch.where(keep, oracle.totals, -torch.inf)
+        fits = [((column == own) | (own < 0)).all(-1) for column, own in zip(oracle.values, known, strict=True)]
+        expected = torch.where(torch.stack(fits).all(0), oracle.totals, -torch.inf)
         torch.testing.assert_close(q.log_partition, expected.logsumexp(0), rtol=0, atol=1e-12)
-        if not bool((expected > -torch.inf).any()):
-            assert (q.mode == -1).all()
+        count = min(5, int((expected > -torch.inf).sum()))
+        scores = q.topk(5).scores
+        torch.testing.assert_close(scores[:count], expected.sort(descending=True).values[:count], rtol=0, atol=1e-12)
+        assert (scores[count:] == -torch.inf).all()
+        if count == 0:
+            assert all((column == -1).all() for column in columns_of(q.mode))
             continue
-        log_probs = expected - expected.logsumexp(0)
-        torch.testing.assert_close(q.log_prob(oracle.values[0]), log_probs, rtol=0, atol=1e-12)
-        found = q.topk(5).heads
-        assert torch.equal(found, conditioned(case, scores, known).topk(5).heads)
-        best = expected.sort(descending=True).values[: len(found)]
-        best = torch.nn.functional.pad(best, (0, len(found) - len(best)), value=-torch.inf)
-        torch.testing.assert_close(q.topk(5).scores, best, rtol=0, atol=1e-12)
-        assert torch.equal(q.minimum_risk(), conditioned(case, scores, known).minimum_risk())
+        met += 1
+        torch.testing.assert_close(q.log_prob(*oracle.values), expected.log_softmax(0), rtol=0, atol=1e-12)
+        assert q.log_prob(*columns_of(q.mode)) == pytest.approx(float(expected.log_softmax(0).max()), abs=1e-12)
+        for part, copy in zip(parameters, before, strict=True):
+            torch.testing.assert_close(part, copy, rtol=0, atol=0, equal_nan=True)
+    assert met > 10
 
 
-@tree_cases
-def test_given_heads_in_a_batch_with_gradients(case: Case) -> None:
-    lengths = torch.tensor([3, 2, 3])
-    scores = case.parameters(3, seed=3, batch=(3,))[0].nan_to_num(0.0).requires_grad_()
-    known = torch.tensor([[-1, 2, -1, -1], [-1, -1, 0, 7], [5, -1, -1, -1]])  # what stands at no word is ignored
-    gradcheck(lambda scores: case.make([scores], lengths).given(known).log_partition, scores)
-    q = case.make([scores], lengths).given(known)
-    torch.testing.assert_close(q.marginals[0, 2, 1], torch.ones((), dtype=torch.float64), rtol=0, atol=1e-13)
-    torch.testing.assert_close(q.marginals[1, 0, 2], torch.ones((), dtype=torch.float64), rtol=0, atol=1e-13)
-    assert torch.equal(q.marginals[2], case.make([scores], lengths).marginals[2])
+@every_case
+def test_derivatives_through_a_condition(case: Case) -> None:
+    lengths = torch.tensor([3, 2])
+    stream = generator(2)
+    inputs = [torch.randn(shape, generator=stream, dtype=torch.float64) for shape in case.shapes(3, (2,))]
+    heads, labels = torch.tensor([[-1, 2, -1, -1], [-1, -1, -1, -1]]), torch.tensor([[-1, -1, 1, -1], [-1, 0, -1, -1]])
+    known = [heads, labels] if case.labels else [heads]
+
+    def conditioned(*copies: Tensor) -> tuple[Tensor, Tensor]:
+        count = len(copies[0])
+        p = case.make(copies, lengths.expand(count, 2))
+        q = p.given(*(part.expand(count, 2, 4) for part in known))
+        return q.log_partition, q.entropy()
+
+    assert_derivatives(conditioned, inputs)
 
 
-@tree_cases
-def test_given_heads_that_cannot_be(case: Case) -> None:
+@every_case
+def test_conditions_that_no_tree_meets(case: Case) -> None:
     p = case.make(case.parameters(3, seed=3, batch=(2,)), torch.tensor([3, 2]), validate_args=True)
-    known = torch.full((2, 4), -1)
-    known[1, 1] = 3
-    with pytest.raises(
-        TreeparseError, match=r"The head of word 1 in batch item 1 must be .* nodes 0 to 2 other.*got 3"
-    ):
-        p.given(known)
-    known[1, 1] = 1
-    with pytest.raises(TreeparseError, match=r"The head of word 1 in batch item 1 must be .*, got 1;"):
-        p.given(known)
-    with pytest.raises(TreeparseError, match=r"Known heads must have the shape \(\*batch, n\+1\), here \(2, 4\)"):
-        p.given(known.expand(3, 2, 4))
-    known[1] = torch.tensor([-1, 2, 1, -1])
-    with pytest.raises(NoTreeError, match="in batch item 1"):
-        _ = p.given(known).mode
+    cycle = torch.tensor([[-1, -1, -1, -1], [-1, 2, 1, -1]])
+    q = p.given(cycle, torch.full((2, 4), -1)) if case.labels else p.given(cycle)
+    for method in (lambda: q.mode, lambda: q.topk(1)):
+        with pytest.raises(NoTreeError, match="in batch item 1"):
+            method()

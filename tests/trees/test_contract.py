@@ -92,6 +92,20 @@ def test_the_largest_enumerable_sentence(case: Case, scale: float) -> None:
 
 
 @every_case
+def test_log_marginals_equal_enumeration(case: Case) -> None:
+    """-inf exactly at parts that no tree has, and relative accuracy at those that hardly any has."""
+    for words in range(1, largest(case) + 1):
+        parameters = case.parameters(words, seed=words, scale=300.0, forbidden=0.2)
+        oracle, p = case.enumerated(parameters), case.make(parameters, validate_args=False)
+        found = p.log_marginals.flatten()
+        log_probs = oracle.log_probs.nan_to_num(nan=-torch.inf)
+        have = [(oracle.parts == part).any(1) for part in range(len(found))]
+        expected = torch.stack([log_probs[trees].logsumexp(0) for trees in have])
+        assert torch.equal(found == -torch.inf, expected == -torch.inf)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12 * oracle.scale)
+
+
+@every_case
 def test_norms_equal_enumeration(case: Case) -> None:
     parameters = case.parameters(3, seed=8)
     oracle, p = case.enumerated(parameters), case.make(parameters)

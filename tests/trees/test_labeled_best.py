@@ -1,4 +1,4 @@
-"""The best labelled trees, their lists, minimum risk and conditions, against enumeration."""
+"""Lists of the best labelled trees by the tie rule, and what only labelled trees have, against enumeration."""
 
 import itertools
 from collections.abc import Sequence
@@ -6,11 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
-from helpers.derivatives import assert_derivatives
 from helpers.tree_cases import CASES, Case, Enumerated
 from torch import Tensor
 
-from treeparse import LabeledCRF, NonProjectiveCRF, NoTreeError, TreeparseError
+from treeparse import LabeledCRF, NonProjectiveCRF, TreeparseError
 from treeparse.kernels.ties import tree_key
 from treeparse.trees.labels.best_labels import LabeledKBest
 
@@ -81,20 +80,6 @@ def test_four_words_of_three_labels(case: Case, kind: str) -> None:
 
 
 @labeled_cases
-@KINDS
-def test_one_by_one_as_all_at_once(case: Case, kind: str) -> None:
-    lengths = torch.tensor([[3, 1], [2, 3]])
-    parameters = case.parameters(3, seed=5, batch=(2, 2), forbidden=0.2)
-    parameters = [part.round() for part in parameters] if kind == "tied" else parameters
-    p = case.make(parameters, lengths, validate_args=False)
-    steps = list(p.best_first())
-    for found, expected in zip(zip(*steps, strict=True), p.topk(len(steps))[:3], strict=True):
-        assert torch.equal(torch.stack(found), expected)
-    assert (p.topk(len(steps) + 1).scores[-1] == -torch.inf).all()
-    assert (steps[-1][2] > -torch.inf).any()
-
-
-@labeled_cases
 def test_one_by_one_is_lazy(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
     extend = LabeledKBest.extend
@@ -107,30 +92,6 @@ def test_one_by_one_is_lazy(case: Case, monkeypatch: pytest.MonkeyPatch) -> None
     trees = case.make(case.parameters(5, seed=6)).best_first()
     assert len(list(itertools.islice(trees, 3))) == 3
     assert max(counts) <= 4
-
-
-@labeled_cases
-@KINDS
-def test_an_item_is_the_same_alone_and_in_a_batch(case: Case, kind: str) -> None:
-    """Items of several lengths, one without any tree, NaN at padding."""
-    lengths = [4, 2, 3, 4, 1]
-    own = [parameters_of(case, n, kind, seed=n) for n in lengths]
-    own[3][0][:, 2] = -torch.inf
-    padded = [torch.full((5, 5, 5), torch.nan), torch.full((5, 5, 5, case.labels), torch.nan)]
-    padded = [part.double() for part in padded]
-    for item, (n, parts) in enumerate(zip(lengths, own, strict=True)):
-        for whole, part in zip(padded, parts, strict=True):
-            whole[item, : n + 1, : n + 1] = part
-    together = case.make(padded, torch.tensor(lengths), validate_args=False).topk(20)
-    for item, (n, parts) in enumerate(zip(lengths, own, strict=True)):
-        alone = case.make(parts, validate_args=False).topk(20)
-        for found, expected in zip(together[:2], alone[:2], strict=True):
-            assert torch.equal(found[:, item, : n + 1], expected)
-            assert bool((found[:, item, n + 1 :] == -1).all())
-        assert torch.equal(together.scores[:, item], alone.scores)
-    assert bool((together.scores[:, 3] == -torch.inf).all())
-    with pytest.raises(NoTreeError, match="in batch item 3"):
-        case.make(padded, torch.tensor(lengths), validate_args=True).topk(2)
 
 
 @labeled_cases
@@ -166,32 +127,6 @@ def test_trees_that_rounding_made_change_places_come_in_order(monkeypatch: pytes
     assert found[0][1] == (-1, 2, 0)
 
 
-@labeled_cases
-@pytest.mark.parametrize("forbidden", [0.0, 0.4])
-def test_minimum_risk_equals_enumeration(case: Case, forbidden: float) -> None:
-    for words, seed in itertools.product(range(1, 4), range(6)):
-        parameters = case.parameters(words, seed=seed, scale=1.0 + seed, forbidden=forbidden)
-        oracle = Enumerated(case, parameters)
-        if not oracle.exists:
-            continue
-        p = case.make(parameters)
-        accuracies = oracle.marginals.flatten()[oracle.parts].mean(1)
-        best = accuracies[oracle.totals > -torch.inf].max()
-        tree = p.minimum_risk()
-        assert p.log_prob(tree) > -torch.inf
-        torch.testing.assert_close(p.expected_las(*tree), best, rtol=0, atol=1e-12)
-
-
-@labeled_cases
-def test_minimum_risk_without_a_tree(case: Case) -> None:
-    parameters = case.parameters(3, seed=9, batch=(2,))
-    parameters[1][1, :, 2] = -torch.inf
-    heads, labels = case.make(parameters, validate_args=False).minimum_risk()
-    assert bool((heads[1] == -1).all() and (labels[1] == -1).all() and (heads[0, 1:] >= 0).all())
-    with pytest.raises(NoTreeError, match="in batch item 1"):
-        case.make(parameters, validate_args=True).minimum_risk()
-
-
 def test_minimum_risk_is_not_always_the_mode() -> None:
     """Word 2 prefers no head so much as in the best tree, but many worse trees agree on another one."""
     case = next(case for case in CASES if case.labels and case.single_root)
@@ -201,70 +136,10 @@ def test_minimum_risk_is_not_always_the_mode() -> None:
     assert bool((accuracies[0] > accuracies[1] + 1e-3).any())
 
 
-CONDITIONS = [([-1, -1, -1], [-1, -1, -1]), ([-1, 3, -1], [1, -1, -1]), ([2, 0, 2], [-1, 1, 0]), ([0, -1, -1], None)]
-
-
 @labeled_cases
-@KINDS
-@pytest.mark.parametrize(("heads", "labels"), CONDITIONS)
-def test_a_condition_leaves_the_trees_that_meet_it(
-    case: Case, kind: str, heads: list[int], labels: list[int] | None
-) -> None:
-    parameters = parameters_of(case, 3, kind, seed=10)
-    before = [part.clone() for part in parameters]
-    p = case.make(parameters)
-    known = torch.tensor([-1, *heads])
-    names = None if labels is None else torch.tensor([-1, *labels])
-    q = p.given(known) if names is None else p.given(known, names)
-    assert type(q) is type(p)
-    conditions = [known] if names is None else [known, names]
-    expected = [row for row in ordered(case, parameters) if meets(row, conditions)]
-    assert len(expected) > 0
-    assert_same(listed(*q.topk(len(expected) + 1)), expected)
-    assert [column.tolist() for column in q.mode] == [list(part) for part in expected[0][1:]]
-    log_z = torch.tensor([row[0] for row in expected], dtype=torch.float64).logsumexp(0)
-    torch.testing.assert_close(q.log_partition, log_z, rtol=0, atol=1e-12)
-    everything = p.enumerate_support()
-    met = torch.stack([(part < 0) | (column == part) for part, column in zip(conditions, everything, strict=False)])
-    inside = met.all(0).all(-1)
-    torch.testing.assert_close(
-        q.log_prob(everything), torch.where(inside, p.log_prob(everything) + p.log_partition - log_z, -torch.inf)
-    )
-    for part, copy in zip(parameters, before, strict=True):
-        torch.testing.assert_close(part, copy, rtol=0, atol=0, equal_nan=True)
-
-
-def meets(row: Row, conditions: Sequence[Tensor]) -> bool:
-    return all(
-        known in (-1, value)
-        for part, condition in zip(row[1:], conditions, strict=False)
-        for known, value in zip(condition.tolist(), part, strict=True)
-    )
-
-
-@labeled_cases
-def test_derivatives_through_a_condition(case: Case) -> None:
-    lengths = torch.tensor([3, 2])
-    generator = torch.Generator().manual_seed(2)
-    shapes = (2, 4, 4), (2, 4, 4, case.labels)
-    inputs = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
-    heads, labels = torch.tensor([[-1, 2, -1, -1], [-1, -1, -1, -1]]), torch.tensor([[-1, -1, 1, -1], [-1, 0, -1, -1]])
-
-    def conditioned(*copies: Tensor) -> tuple[Tensor, Tensor]:
-        count = len(copies[0])
-        q = case.make(copies, lengths.expand(count, 2)).given(heads.expand(count, 2, 4), labels.expand(count, 2, 4))
-        return q.log_partition, q.entropy()
-
-    assert_derivatives(conditioned, inputs)
-
-
-@labeled_cases
-def test_conditions_that_no_tree_meets_or_that_do_not_fit(case: Case) -> None:
+def test_conditions_on_labels_that_do_not_fit(case: Case) -> None:
     p = case.make(case.parameters(3, seed=11, batch=(2,)), validate_args=True)
     open_ = torch.full((2, 4), -1)
-    cycle = torch.tensor([[-1, -1, -1, -1], [-1, 2, 1, -1]])
-    with pytest.raises(NoTreeError, match="in batch item 1"):
-        p.given(cycle, open_).topk(1)
     for wrong, problem in (
         (open_[:, 1:], "Known labels must have the shape"),
         (open_.expand(3, 2, 4), r"Known labels must have the shape \(\*batch, n\+1\), here \(2, 4\), got \(3, 2, 4\)"),
@@ -273,8 +148,6 @@ def test_conditions_that_no_tree_meets_or_that_do_not_fit(case: Case) -> None:
     ):
         with pytest.raises(TreeparseError, match=problem):
             p.given(open_, wrong)
-    with pytest.raises(TreeparseError, match="1 or more, got 0"):
-        p.topk(0)
 
 
 def test_arcs_first_falls_back_on_the_best_labelled_tree_item_by_item() -> None:

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from helpers.oracles import all_trees, enumerated_log_marginals, enumerated_sums, score_scale, tree_scores
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF, NoTreeError, TreeparseError
@@ -25,42 +24,6 @@ def scores() -> Tensor:
         scores[item][n + 1 :] = torch.nan
         scores[item][:, n + 1 :] = torch.nan
     return scores
-
-
-def words_of(scores: Tensor, item: tuple[int, ...]) -> np.ndarray:
-    """One item's scores without padding, for the oracles."""
-    n = int(LENGTHS[item])
-    return np.nan_to_num(scores[item][: n + 1, : n + 1].numpy(), nan=0.0, neginf=-np.inf)
-
-
-@ROOTS
-def test_log_marginals_equal_enumeration(scores: Tensor, single_root: bool) -> None:
-    """-inf exactly at what is in no tree; relative accuracy at what nearly is not."""
-    scores *= 100
-    p = NonProjectiveCRF(scores, LENGTHS, single_root=single_root)
-    for item in np.ndindex(2, 3):
-        own, n = words_of(scores, item), int(LENGTHS[item])
-        expected = np.full((5, 5), -np.inf)
-        expected[: n + 1, : n + 1] = enumerated_log_marginals(own, single_root)
-        np.testing.assert_allclose(p.log_marginals[item].numpy(), expected, rtol=0, atol=1e-12 * score_scale(own))
-
-
-@ROOTS
-def test_the_support_is_all_trees_without_a_forbidden_arc(scores: Tensor, single_root: bool) -> None:
-    p = NonProjectiveCRF(scores, LENGTHS, single_root=single_root)
-    support = p.enumerate_support()
-    log_probs = p.log_prob(support)
-    assert torch.equal(p.support.check(support), log_probs > -torch.inf)
-    torch.testing.assert_close(log_probs.exp().sum(0), torch.ones(2, 3, dtype=torch.float64))
-    for item in np.ndindex(2, 3):
-        own, n = words_of(scores, item), int(LENGTHS[item])
-        trees = all_trees(n, single_root)
-        trees = trees[tree_scores(own, trees) > -np.inf]
-        found = support[(slice(None), *item)]
-        assert found[: len(trees), 1 : n + 1].tolist() == trees.tolist()
-        assert (found[len(trees) :] == -1).all()
-        expected = tree_scores(own, trees) - enumerated_sums(own, single_root)[0]
-        np.testing.assert_allclose(log_probs[(slice(len(trees)), *item)].numpy(), expected, rtol=0, atol=1e-12)
 
 
 def test_what_is_no_tree_has_log_probability_minus_infinity() -> None:
@@ -86,13 +49,6 @@ def test_what_is_no_tree_has_log_probability_minus_infinity() -> None:
             checked.log_prob(torch.tensor(heads))
 
 
-def test_the_gradient_of_the_log_partition_is_the_marginals(scores: Tensor) -> None:
-    p = NonProjectiveCRF(scores.requires_grad_(), LENGTHS)
-    p.log_partition.sum().backward()
-    assert scores.grad is not None
-    assert torch.equal(scores.grad, p.marginals)
-
-
 def test_impossible_trees_and_ignored_entries_leave_gradients_finite(scores: Tensor) -> None:
     p = NonProjectiveCRF(scores.requires_grad_(), LENGTHS)
     heads = p.mode.clone()
@@ -104,13 +60,6 @@ def test_impossible_trees_and_ignored_entries_leave_gradients_finite(scores: Ten
     assert scores.grad.isfinite().all()
     assert not scores.grad[0, 0].any()
     assert not scores.grad[..., 0].any()
-
-
-def test_autocast_changes_nothing() -> None:
-    scores = torch.randn(2, 6, 6, dtype=torch.float32)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        inside = NonProjectiveCRF(scores).log_partition
-    assert torch.equal(inside, NonProjectiveCRF(scores).log_partition)
 
 
 def test_non_contiguous_scores() -> None:

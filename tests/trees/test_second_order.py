@@ -6,7 +6,6 @@ import pytest
 import torch
 from helpers.second_order import grandparents_of, random_scores, ranked, siblings_of
 from helpers.tree_cases import SecondOrderCase, generator, is_grandparent
-from torch import Tensor
 from torch.distributions import kl_divergence
 
 from treeparse import (
@@ -18,18 +17,13 @@ from treeparse import (
     SiblingCRF,
     TreeparseError,
 )
-from treeparse.trees import TreeCRF
+from treeparse.trees import TreeCRF, combined
 from treeparse.trees.families.second_order import GRANDPARENTS, Siblings
 from treeparse.trees.parts import Parts, arcs_of
 
 KINDS = {SiblingCRF: [siblings_of], SecondOrderCRF: [siblings_of, grandparents_of]}
 FAMILIES = pytest.mark.parametrize("family", KINDS, ids=["siblings", "second-order"])
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
-
-
-def every_arc(p: TreeCRF, heads: Tensor) -> Tensor:
-    """Which trees ``(trees, n+1)`` have these heads, where they are known."""
-    return (p.enumerate_support()[:, 1:] == heads[1:]).logical_or(heads[1:] < 0).all(-1)
 
 
 @ROOTS
@@ -85,16 +79,11 @@ def test_siblings_of_score_zero_leave_projective_trees(single_root: bool) -> Non
 
 
 @ROOTS
-def test_conditions_temperatures_and_cross_entropies_of_both_kinds(single_root: bool) -> None:
+def test_temperatures_and_cross_entropies_of_both_kinds(single_root: bool) -> None:
     scores = random_scores(4, seed=3)
     p = SiblingCRF(*scores, single_root=single_root)
     trees = p.enumerate_support()
     log_probs = p.log_prob(trees)
-    known = torch.tensor([-1, -1, 3, -1, -1])
-    fits = every_arc(p, known)
-    given = p.given(known)
-    torch.testing.assert_close(given.log_prob(trees)[fits], log_probs[fits].log_softmax(0))
-    assert (given.log_prob(trees)[~fits] == -torch.inf).all()
     torch.testing.assert_close(p.tempered(3.0).log_prob(trees), (log_probs / 3).log_softmax(0))
     q = ProjectiveCRF(scores[0], single_root=single_root)
     torch.testing.assert_close(p.cross_entropy(q), -(log_probs.exp() * q.log_prob(trees)).sum())
@@ -163,6 +152,19 @@ def test_short_scores_give_what_their_conversion_gives(single_root: bool) -> Non
 
 @ROOTS
 @FAMILIES
+def test_products_of_labelled_distributions_keep_all_kinds(single_root: bool, family: type[TreeCRF]) -> None:
+    labels = torch.randn(4, 4, 2, generator=generator(1), dtype=torch.float64)
+    both = [
+        LabeledCRF(family(*random_scores(3, seed=seed, kinds=len(KINDS[family])), single_root=single_root), labels)
+        for seed in (1, 2)
+    ]
+    trees = both[0].enumerate_support()
+    expected = sum(p.log_prob(*trees) / 2 for p in both)
+    torch.testing.assert_close(combined(both, "scores").log_prob(*trees), torch.as_tensor(expected).log_softmax(0))
+
+
+@ROOTS
+@FAMILIES
 def test_lists_of_labelled_trees_equal_enumeration(single_root: bool, family: type[TreeCRF]) -> None:
     for seed in range(5):
         scores = random_scores(3, seed=seed, kinds=len(KINDS[family]))
@@ -205,6 +207,10 @@ def test_scores_of_siblings_are_checked() -> None:
     arcs, siblings = random_scores(3, seed=1)
     with pytest.raises(TreeparseError, match=r"Scores of siblings must have shape \(4, 4, 4\), got \(3, 4, 4\)"):
         SiblingCRF(arcs, siblings[1:])
+    with pytest.raises(TreeparseError, match=r"siblings must be floating-point numbers .*, got torch\.int64"):
+        SiblingCRF(arcs, siblings.long())
+    with pytest.raises(TreeparseError, match="These trees need scores of arcs and siblings, got 3 tensor"):
+        TreeCRF.__init__(SiblingCRF(arcs, siblings), arcs, others=(siblings, siblings))
     siblings[2, 3, 2] = torch.nan
     with pytest.raises(TreeparseError, match=r"The score of siblings at \(2, 3, 2\) is nan"):
         SiblingCRF(arcs, siblings)
