@@ -206,15 +206,23 @@ def test_the_gradient_of_the_entropy_is_minus_the_covariance_with_the_log_probab
 
 @every_case
 def test_a_third_derivative_is_refused(case: Case) -> None:
+    """The log partition has second derivatives, what is made of marginals first ones, a covariance those of values."""
     lengths = torch.tensor([3, 2])
     inputs = smooth(case, lengths)
-    p = case.make(inputs, lengths)
+    p, q = case.make(inputs, lengths), case.make([0.5 * part.detach() for part in inputs], lengths)
     r = random_values(p, 2, 1).requires_grad_()
-    total = p.covariance(r, r).sum()
-    (gradient,) = torch.autograd.grad(total, r, retain_graph=True)
+    (gradient,) = torch.autograd.grad(p.covariance(r, r).sum(), r, retain_graph=True)
     assert gradient.isfinite().all()
-    with pytest.raises(TreeparseError, match="third derivative"):
-        torch.autograd.grad(total, inputs)
+    lengths_of_gradients = [p.covariance(r, r).sum()]
+    for value in (p.entropy(), p.marginals.square(), p.expectation(r.detach()), kl_divergence(p, q)):
+        gradients = torch.autograd.grad(value.sum(), inputs, create_graph=True)
+        lengths_of_gradients.append(sum(part.square().sum() for part in gradients))
+    total = p.log_partition.sum()
+    for _ in range(2):
+        total = sum(part.square().sum() for part in torch.autograd.grad(total, inputs, create_graph=True))
+    for length in (*lengths_of_gradients, total):
+        with pytest.raises(TreeparseError, match="needs a third derivative"):
+            torch.autograd.grad(length, inputs, retain_graph=True)
 
 
 @every_case
@@ -409,6 +417,8 @@ def test_cached_values_share_one_graph(case: Case) -> None:
     expected = [torch.autograd.grad(term, inputs, retain_graph=True) for term in terms]
     for position, gradient in enumerate(found):
         torch.testing.assert_close(gradient, sum(term[position] for term in expected))
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        (p.entropy() + p.log_partition).backward()
 
 
 @every_case

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.tree_cases import CASES, Case, generator
+from helpers.tree_cases import CASES, SECOND_ORDER, Case, generator
 from torch import Size, Tensor
 from torch.distributions import kl_divergence
 
@@ -16,6 +16,9 @@ from treeparse.trees.labels.sources import ForbiddenLabels
 
 LENGTHS = torch.tensor([5, 3, 4])
 UNLABELED = [case for case in CASES if not case.labels]
+every_base_and_order = pytest.mark.parametrize(
+    "case", [*UNLABELED, *(case for case in SECOND_ORDER if not case.labels)], ids=lambda case: case.name
+)
 every_base = pytest.mark.parametrize("case", UNLABELED, ids=lambda case: case.name)
 
 
@@ -113,7 +116,7 @@ def test_the_best_tree_where_scores_are_tied(case: Case) -> None:
         assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
 
 
-@every_base
+@every_base_and_order
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_the_best_tree_where_bounds_say_little(case: Case, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best_labels, "ROUNDS", rounds)

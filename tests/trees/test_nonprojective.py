@@ -80,14 +80,6 @@ def test_an_item_without_a_tree_is_named_with_the_words_not_reached() -> None:
         NonProjectiveCRF(scores).log_prob(torch.tensor([-1, 0, 1, 1]))
 
 
-def test_words_that_only_several_roots_reach_are_named() -> None:
-    scores = torch.full((4, 4), -torch.inf)
-    scores[0, 1] = scores[0, 3] = scores[1, 2] = 0.0
-    with pytest.raises(NoTreeError, match=r"word 1, the best, does not reach word 3\."):
-        NonProjectiveCRF(scores).mode  # noqa: B018
-    assert NonProjectiveCRF(scores, single_root=False).mode.tolist() == [-1, 0, 1, 0]
-
-
 @pytest.mark.parametrize(
     ("scores", "lengths", "message"),
     [

@@ -1,7 +1,5 @@
 """Log marginals against enumeration and 50-digit arithmetic, however improbable the arc, alone and in batches."""
 
-import threading
-
 import numpy as np
 import pytest
 from helpers.batches import assert_same_alone, batch_of_lengths, padded
@@ -49,22 +47,6 @@ def test_log_marginals_equal_enumeration(single_root: bool, scale: float, forbid
         scores = stream.normal(size=(n + 1, n + 1)) * scale
         scores[stream.random(scores.shape) < forbidden] = -np.inf
         assert_enumerated(scores, single_root)
-
-
-@ROOTS
-@pytest.mark.parametrize("scale", SCALES)
-def test_log_marginals_equal_enumeration_of_six_words(single_root: bool, scale: float) -> None:
-    scores = np.random.default_rng(2).normal(size=(7, 7)) * scale
-    assert_enumerated(scores, single_root)
-    scores[np.random.default_rng(3).random((7, 7)) < 0.5] = -np.inf
-    assert_enumerated(scores, single_root)
-
-
-@ROOTS
-def test_log_marginals_equal_enumeration_with_ties(single_root: bool) -> None:
-    stream = np.random.default_rng(4)
-    for _ in range(50):
-        assert_enumerated(stream.integers(-1, 2, size=(5, 5)).astype(float), single_root)
 
 
 @ROOTS
@@ -219,24 +201,9 @@ def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> Non
     assert (found[3] == -np.inf).all()
 
 
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treeparse.kernels.threads.MIN_THREAD_COST", 1.0)
-    lengths = np.array([30, 2, 17, 25, 9, 31, 4])
-    scores = batch_of_lengths(lengths, seed=14)
-    expected = log_marginals(scores, lengths, single_root=True)
-    running = threading.active_count()
-    for threads in (2, 3, 16):
-        np.testing.assert_array_equal(log_marginals(scores, lengths, single_root=True, threads=threads), expected)
-        assert threading.active_count() == running
-
-
 def test_a_sentence_of_700_words_needs_no_recursion() -> None:
     n = 700
     scores = np.random.default_rng(15).normal(size=(1, n + 1, n + 1))
     logs = log_marginals(scores, np.array([n]), single_root=True)[0]
     assert conditionals._pool_size(n) < 3 * n**2
     np.testing.assert_allclose(np.exp(logs).sum(0)[1:], 1.0, rtol=0, atol=1e-12)
-
-
-def test_an_empty_batch_has_no_log_marginals() -> None:
-    assert log_marginals(np.empty((0, 3, 3)), np.empty(0, np.int64), single_root=True).shape == (0, 3, 3)

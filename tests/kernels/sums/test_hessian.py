@@ -68,21 +68,6 @@ def test_products_equal_enumeration(single_root: bool, scale: float, forbidden: 
 
 
 @ROOTS
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 1e2, 1e3, 1e4])
-def test_products_equal_enumeration_of_six_words(single_root: bool, scale: float) -> None:
-    stream = np.random.default_rng(2)
-    assert_covariance(stream.normal(size=(7, 7)) * scale, stream, single_root)
-
-
-@ROOTS
-@pytest.mark.parametrize("scale", [1.0, 1e3])
-def test_products_equal_enumeration_with_ties(single_root: bool, scale: float) -> None:
-    stream = np.random.default_rng(3)
-    for _ in range(50):
-        assert_covariance(stream.integers(-1, 2, size=(5, 5)) * scale, stream, single_root)
-
-
-@ROOTS
 def test_underflow_is_never_silent(single_root: bool) -> None:
     stream = np.random.default_rng(4)
     for _ in range(900):
@@ -180,18 +165,3 @@ def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> Non
 
     lengths = np.array([7, 12, 1, 12, 3, 9])
     assert_same_alone(products, (0.0,), lengths, *(batch_of_lengths(lengths, seed) for seed in (13, 14)))
-
-
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treeparse.kernels.threads.MIN_THREAD_COST", 1.0)
-    lengths = np.array([30, 2, 57, 25, 9, 31, 4])
-    scores, vectors = (batch_of_lengths(lengths, seed) for seed in (13, 14))
-    expected = hessian_vector_product(scores, lengths, vectors, single_root=True)
-    for threads in (2, 16):
-        products = hessian_vector_product(scores, lengths, vectors, single_root=True, threads=threads)
-        np.testing.assert_array_equal(products, expected)
-
-
-def test_an_empty_batch_has_no_products() -> None:
-    nothing = np.empty((0, 3, 3))
-    assert hessian_vector_product(nothing, np.empty(0, np.int64), nothing, single_root=True).shape == (0, 3, 3)
