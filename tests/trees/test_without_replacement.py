@@ -43,7 +43,7 @@ def test_the_first_trees_come_in_the_order_of_the_law(case: Case, scale: float, 
 
 
 @every_case_and_order
-@pytest.mark.parametrize("scale", [0.0, 1.0, 20.0])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 20.0, 1e4])
 def test_more_trees_than_there_are(case: Case, scale: float) -> None:
     """Each of them comes once, with its probability; all of them have mass 1, and nothing follows."""
     words = 2 if case.labels else 4

@@ -15,20 +15,19 @@ from helpers.drawn_orders import (
     assert_keys_law,
     assert_sequence_law,
     batch_of_scales,
-    labelled_support,
     labels_of_arcs,
     places_in,
     random_scores,
     repeated,
     support,
 )
-from helpers.oracles import Array, all_trees, score_scale, tree_scores
+from helpers.oracles import Array, all_trees, score_scale
 from numba.core import runtime
 
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.best.eisner import are_projective_trees
 from treeparse.kernels.samples.without_replacement import sample_distinct_trees
-from treeparse.kernels.sums import conditionals, elimination, inside_outside
+from treeparse.kernels.sums import conditionals, inside_outside
 
 SCALES = (0.0, 1.0, 4.0)
 
@@ -42,26 +41,6 @@ def are_of_family(heads: np.ndarray, family: Options) -> bool:
 def drawn(scores: Array, count: int, repetitions: int, family: Options, seed: int = 1) -> Drawn:
     batch = repeated(scores, repetitions, seed)
     return sample_distinct_trees(*batch, count, **family)
-
-
-@EVERY_FAMILY
-@pytest.mark.parametrize("scale", SCALES)
-def test_the_first_trees_come_in_the_order_of_the_law(family: Options, scale: float) -> None:
-    for n, count in ((2, 2), (3, 2), (3, 3), (4, 2)):
-        scores = random_scores(n, scale, n)
-        trees, log_probs = support(scores, **family)
-        heads, _, _ = drawn(scores, min(count, len(trees)), 8000, family)
-        assert_sequence_law(places_in(trees, heads[:, :, 1:]), log_probs)
-
-
-@EVERY_FAMILY
-def test_the_order_where_arcs_are_forbidden(family: Options) -> None:
-    for seed in range(12):
-        scores = random_scores(4, 1.0, seed, forbidden=0.5)
-        trees, log_probs = support(scores, **family)
-        if len(trees):
-            heads, _, _ = drawn(scores, min(2, len(trees)), 4000, family)
-            assert_sequence_law(places_in(trees, heads[:, :, 1:]), log_probs)
 
 
 @EVERY_FAMILY
@@ -163,22 +142,6 @@ def test_the_second_tree_where_the_first_is_all_but_certain(family: Options) -> 
 
 
 @EVERY_FAMILY
-@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0, 1e3])
-@pytest.mark.parametrize("n", [10, 40])
-def test_longer_sentences(family: Options, scale: float, n: int) -> None:
-    scores = random_scores(n, scale, n)
-    heads, log_probs, keys = (part[0] for part in drawn(scores, 60, 1, family))
-    assert are_of_family(heads, family)
-    assert len(np.unique(heads, axis=0)) == 60
-    kernel = inside_outside if family.get("projective") else elimination
-    log_z = kernel.log_partition(scores[None], np.array([n]), single_root=family["single_root"])[0]
-    tolerance = 1e-13 * score_scale(scores)
-    np.testing.assert_allclose(log_probs, tree_scores(scores, heads[:, 1:]) - log_z, rtol=0, atol=tolerance)
-    assert (np.diff(keys) <= 0).all()
-    assert np.isfinite(keys).all()
-
-
-@EVERY_FAMILY
 @pytest.mark.parametrize("scale", [1.0, 5.0])
 def test_arcs_are_drawn_by_their_marginals(family: Options, scale: float) -> None:
     """The first trees of 15 words, whose marginals come from other algorithms."""
@@ -235,24 +198,6 @@ def test_going_on_from_trees_drawn_before_keeps_the_law(family: Options, scale: 
     assert_sequence_law(places[:, :3], log_probs)
     assert_gumbel(keys[:, 0])
     assert (np.diff(keys) <= 0).all()
-
-
-@EVERY_FAMILY
-@pytest.mark.parametrize("scale", [1.0, 5.0])
-def test_labelled_trees(family: Options, scale: float) -> None:
-    scores, label_logs = random_scores(2, scale, 13), labels_of_arcs(2, scale, 14)
-    trees, log_probs = labelled_support(scores, label_logs, family)
-    batch = repeated(scores, 8000, 4)
-    labels = np.repeat(label_logs[None], 8000, 0)
-    rows, _, _ = sample_distinct_trees(*batch, 2, **family, label_logs=labels)
-    assert (rows[:, :, [0, 3]] == -1).all()
-    assert_sequence_law(places_in(trees, rows[:, :, [1, 2, 4, 5]]), log_probs)
-    batch, labels = repeated(scores, 3000, 5), labels[:3000]
-    rows, found, keys = sample_distinct_trees(*batch, len(trees) + 1, **family, label_logs=labels)
-    assert (rows[:, -1] == -1).all()
-    places = places_in(trees, rows[:, :-1, [1, 2, 4, 5]])
-    np.testing.assert_allclose(found[:, :-1], log_probs[places], rtol=0, atol=1e-12)
-    assert_keys_law(places, keys, log_probs)
 
 
 @EVERY_FAMILY
