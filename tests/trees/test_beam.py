@@ -68,18 +68,6 @@ def test_an_item_is_the_same_alone_in_a_batch_and_in_a_longer_list(
     np.testing.assert_array_equal(sample(scores, lengths, seeds, 12, single_root)[0], heads)
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@ROOTS
-def test_a_gpu_gives_the_same(single_root: bool) -> None:
-    scores, lengths, seeds = batch_of_scales()
-    heads, log_probs, keys = sample(scores, lengths, seeds, 12, single_root)
-    found = sample(scores, lengths, seeds, 12, single_root, "cuda")
-    np.testing.assert_array_equal(found[0], heads)
-    np.testing.assert_allclose(found[1], log_probs, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(found[2], keys, rtol=0, atol=1e-10)
-
-
 @exact_kernel
 def draws_of_kernel(seeds, step, places, count):
     values = np.empty((len(seeds), places, count))

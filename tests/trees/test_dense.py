@@ -104,13 +104,6 @@ def test_sums_equal_enumeration(single_root: bool, scale: float) -> None:
 
 
 @ROOTS
-@pytest.mark.usefixtures("space")
-def test_sums_equal_enumeration_with_ties(single_root: bool) -> None:
-    stream = np.random.default_rng(3)
-    assert_enumerated([stream.integers(-1, 2, size=(5, 5)).astype(float) for _ in range(50)], single_root)
-
-
-@ROOTS
 def test_underflow_is_never_silent(single_root: bool) -> None:
     stream = np.random.default_rng(4)
     items = [hostile_scores(stream, int(stream.integers(2, 5))) for _ in range(1000)]
@@ -148,45 +141,6 @@ def test_rivals_of_large_scores_agree_with_the_kernels(single_root: bool) -> Non
     items = [1e4 * stream.integers(-1, 2, size=(n + 1, n + 1)) + stream.normal(size=(n + 1, n + 1)) for n in (8, 40)]
     pairs = [(word, word + 1) for word in (1, 3, 5, 7)]
     assert_as_kernels([prefer_each_other(item, pairs, 3e4) for item in items], single_root)
-
-
-@ROOTS
-@pytest.mark.parametrize("gap", [0.0, 100.0])
-@pytest.mark.usefixtures("space")
-def test_products_are_slopes_of_the_marginals(single_root: bool, gap: float) -> None:
-    """A central difference of the kernels' marginals, for sentences too long to enumerate."""
-    stream, step = np.random.default_rng(9), 1e-4
-    items = [prefer_each_other(item, [(2, 5), (1, 9)], gap) for item in random_items(stream, (12, 25), 2.0)]
-    vectors = random_items(stream, (12, 25), 0.1)
-    for item, vector, (_, _, product) in zip(items, vectors, solve(items, vectors, single_root), strict=True):
-        both = np.stack([item + step * vector, item - step * vector])
-        _, (ahead, behind) = elimination.log_partition_and_marginals(
-            both, np.full(2, len(item) - 1), single_root=single_root
-        )
-        np.testing.assert_allclose(product, (ahead - behind) / (2 * step), rtol=0, atol=1e-10)
-
-
-@ROOTS
-@pytest.mark.parametrize("scale", [1, 100, 1000, 10000])
-@pytest.mark.usefixtures("space")
-def test_the_hessian_is_symmetric(single_root: bool, scale: float) -> None:
-    stream = np.random.default_rng(10)
-    items = random_items(stream, (40, 17, 40), scale)
-    first, second = random_items(stream, (40, 17, 40), 1.0), random_items(stream, (40, 17, 40), 1.0)
-    results = zip(solve(items, first, single_root), solve(items, second, single_root), first, second, strict=True)
-    for (_, _, of_first), (_, _, of_second), u, v in results:
-        assert (of_first * v).sum() == pytest.approx((of_second * u).sum(), rel=0, abs=1e-14 * max(10, scale))
-
-
-@ROOTS
-@pytest.mark.usefixtures("space")
-def test_a_constant_in_a_column_of_the_vectors_changes_nothing(single_root: bool) -> None:
-    stream = np.random.default_rng(11)
-    (item,) = random_items(stream, (9,), 5.0)
-    vector = stream.integers(-(2**20), 2**20, size=item.shape) / 2**20
-    shifted = vector + stream.integers(-(2**30), 2**30, size=len(item))  # exactly
-    (_, _, product), (_, _, same) = solve([item, item], [vector, shifted], single_root)
-    np.testing.assert_allclose(same, product, rtol=0, atol=1e-14)
 
 
 @ROOTS

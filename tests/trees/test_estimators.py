@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 import torch
-from helpers.drawn_orders import repeated, sequence_probabilities, support
+from helpers.drawn_orders import sequence_probabilities
 from torch import Tensor
 
-from treeparse import NonProjectiveCRF, TreeparseError
-from treeparse.kernels.samples.without_replacement import sample_distinct_trees
+from treeparse import TreeparseError
 from treeparse.trees import estimators
 from treeparse.trees.estimators import horvitz_thompson, sample_mean, unordered_set
 
@@ -166,31 +165,6 @@ def test_improbable_samples_keep_everything_finite() -> None:
         (gradient,) = torch.autograd.grad(estimate.sum(), log_probs)
         assert gradient.isfinite().all()
         torch.testing.assert_close(estimate[0].item(), 1.0, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("single_root", [True, False])
-def test_expected_attachment_scores_from_drawn_trees(single_root: bool) -> None:
-    """The three estimates from trees of the trie, against the exact expectation, at 4.5 standard errors."""
-    repetitions, count = 4000, 4
-    stream = np.random.default_rng(1)
-    scores = 2.0 * stream.normal(size=(5, 5))
-    trees, _ = support(scores, single_root)
-    gold = torch.from_numpy(np.append(-1, trees[5]))
-    p = NonProjectiveCRF(torch.from_numpy(scores), single_root=single_root)
-    drawn = sample_distinct_trees(*repeated(scores, repetitions, 2), count + 1, single_root=single_root)
-    heads, log_probs, keys = (torch.from_numpy(column).transpose(0, 1) for column in drawn)
-    values = (heads == gold)[..., 1:].double().mean(-1)
-    estimates = {
-        "mean of the first": sample_mean(log_probs[:1], values[:1]),
-        "set": unordered_set(log_probs[:count], values[:count]),
-        "inclusion": horvitz_thompson(log_probs[:count], values[:count], keys[count]),
-    }
-    spreads = {}
-    for name, estimate in estimates.items():
-        spreads[name] = estimate.std()
-        error = (estimate.mean() - p.expected_uas(gold)).abs()
-        assert error < 4.5 * estimate.std() / np.sqrt(repetitions), name
-    assert spreads["set"] < 0.7 * spreads["mean of the first"]
 
 
 @pytest.mark.parametrize("batch", [(), (2,), (2, 3)])

@@ -89,21 +89,6 @@ def test_never_nan(case: Case, scale: float, temperature: float) -> None:
     assert found.isfinite().all() and all(gradient.isfinite().all() for gradient in gradients)
 
 
-@every_case
-def test_a_low_temperature_gives_the_hard_tree(case: Case) -> None:
-    p = case.make(case.parameters(4, seed=9, batch=(3,)), LENGTHS)
-    soft, hard = (p.relaxed_sample(1e-6, hard, generator=generator(10)) for hard in (False, True))
-    torch.testing.assert_close(soft, hard, rtol=0, atol=1e-12)
-
-
-@every_case
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_result_has_the_scores_type(case: Case, dtype: torch.dtype) -> None:
-    parameters = [part.nan_to_num(0.0).to(dtype) for part in case.parameters(3, seed=11)]
-    hard = case.make(parameters).relaxed_sample(0.5, hard=True)
-    assert hard.dtype == dtype and hard.unique().tolist() == [0, 1]
-
-
 def test_the_law_of_the_noise() -> None:
     """The distribution function at its quantiles, within six standard errors; arcs, items and labels independent."""
     count, shape = 4000, Size((4000, 3, 3, 2))

@@ -1,11 +1,13 @@
 """Projective trees with scores of siblings and grandparents: what the contract suite does not say, by enumeration."""
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 import torch
 from helpers.second_order import grandparents_of, random_scores, ranked, siblings_of
-from helpers.tree_cases import SecondOrderCase, generator, is_grandparent
+from helpers.tree_cases import SecondOrderCase, generator, is_grandparent, is_sibling
+from torch import Tensor
 from torch.distributions import kl_divergence
 
 from treeparse import (
@@ -18,8 +20,8 @@ from treeparse import (
     TreeparseError,
 )
 from treeparse.trees import TreeCRF, combined
-from treeparse.trees.families.second_order import GRANDPARENTS, Siblings
-from treeparse.trees.parts import Parts, arcs_of
+from treeparse.trees.families.second_order import GRANDPARENTS, SIBLINGS
+from treeparse.trees.parts import PartKind, Parts, arcs_of
 
 KINDS = {SiblingCRF: [siblings_of], SecondOrderCRF: [siblings_of, grandparents_of]}
 FAMILIES = pytest.mark.parametrize("family", KINDS, ids=["siblings", "second-order"])
@@ -62,20 +64,23 @@ def test_long_lists_are_in_order_and_keep_to_the_tree(single_root: bool) -> None
 
 
 @ROOTS
-def test_siblings_of_score_zero_leave_projective_trees(single_root: bool) -> None:
+@FAMILIES
+def test_parts_of_score_zero_leave_the_trees_of_lower_order(single_root: bool, family: type[TreeCRF]) -> None:
     lengths = torch.tensor([9, 1, 5])
-    arcs, siblings = random_scores(9, 3, seed=2)
-    p = SiblingCRF(arcs, torch.zeros_like(siblings), lengths, single_root=single_root)
-    q = ProjectiveCRF(arcs, lengths, single_root=single_root)
+    *parts, last = random_scores(9, 3, seed=2, kinds=len(KINDS[family]))
+    p = family(*parts, torch.zeros_like(last), lengths, single_root=single_root)
+    q = (SiblingCRF if len(parts) == 2 else ProjectiveCRF)(*parts, lengths, single_root=single_root)
     assert torch.equal(p.mode, q.mode)
     for name in ("log_partition", "marginals", "log_marginals"):
         torch.testing.assert_close(getattr(p, name), getattr(q, name), rtol=0, atol=1e-12)
     torch.testing.assert_close(p.entropy(), q.entropy(), rtol=0, atol=1e-12)
+    torch.testing.assert_close(p.cross_entropy(q), q.entropy(), rtol=0, atol=1e-11)
     assert torch.equal(p.topk(50).heads, q.topk(50).heads)
     values = torch.randn(3, 10, 10, 2, generator=generator(1), dtype=torch.float64)
     torch.testing.assert_close(p.covariance(values, values), q.covariance(values, values), rtol=0, atol=1e-12)
     torch.testing.assert_close(kl_divergence(p, p.tempered(2.0)), kl_divergence(q, q.tempered(2.0)), rtol=0, atol=1e-12)
-    torch.testing.assert_close(p.part_marginals[1].sum(-1), p.marginals, rtol=0, atol=1e-12)
+    with pytest.raises(TreeparseError, match=r"p scores arcs.*, q scores arcs.* and (siblings|grandparents)"):
+        kl_divergence(q, p)
 
 
 @ROOTS
@@ -183,39 +188,44 @@ def test_lists_of_labelled_trees_equal_enumeration(single_root: bool, family: ty
             p.for_decoder("nonprojective")
 
 
-def test_siblings_of_trees_by_a_scan() -> None:
-    """The vectorised parts of trees against a scan for the nearest sibling; padding has none."""
-    lengths = torch.tensor([5, 3])
-    (trees,) = SecondOrderCase(False).trees(5)
-    found = Siblings().of_trees(trees, torch.full((len(trees),), 5))
-    for heads, indices in zip(trees[:, 1:].tolist(), found, strict=True):
-        expected = [(h * 6 + d) * 6 + x for h, d, x in siblings_of(heads)]
-        assert indices[indices >= 0].tolist() == expected
-    (short,) = SecondOrderCase(False).trees(3)
-    padded = torch.nn.functional.pad(short, (0, 2), value=4)
-    found = Siblings().of_trees(padded, torch.full((len(short),), 3))
-    assert ((found >= 0).sum(-1) == 3).all()
-    mask = Siblings().mask(lengths, 6)
-    used = torch.zeros(6**3, dtype=torch.bool)
-    used[Siblings().of_trees(trees, torch.full((len(trees),), 5)).clamp_min(0).flatten()] = True
-    used[0] = False
-    assert torch.equal(mask[0].flatten(), used)
-    assert not mask[1, 4:].any() and not mask[1, :, 4:].any() and not mask[1, :, :, 4:].any()
+@pytest.mark.parametrize(("kind", "is_part"), [(SIBLINGS, is_sibling), (GRANDPARENTS, is_grandparent)])
+def test_entries_that_are_parts(kind: PartKind, is_part: Callable[..., bool]) -> None:
+    """Those of trees are among them; padding has none, whatever it holds."""
+    mask = kind.mask(torch.tensor([4, 2]), 5)
+    for (item, *triple), value in zip(
+        torch.cartesian_prod(*map(torch.arange, (2, 5, 5, 5))).tolist(), mask.flatten(), strict=True
+    ):
+        assert value == (is_part(*triple) and max(triple) <= (4, 2)[item])
+    (trees,) = SecondOrderCase(False).trees(2)
+    padded = torch.nn.functional.pad(trees, (0, 2), value=4)
+    found = kind.of_trees(padded, torch.full((len(trees),), 2))
+    assert mask[1].flatten()[found[found >= 0]].all() and (found[:, 3:] < 0).all()
 
 
-def test_scores_of_siblings_are_checked() -> None:
+@pytest.mark.parametrize("kind", ["siblings", "grandparents"])
+def test_scores_of_other_parts_are_checked(kind: str) -> None:
+    arcs, siblings, grandparents = random_scores(3, seed=1, kinds=2)
+    part = siblings if kind == "siblings" else grandparents
+    is_part, is_none = ((2, 3, 2), (2, 3, 1)) if kind == "siblings" else ((2, 3, 1), (1, 3, 2))
+
+    def make(part: Tensor) -> TreeCRF:
+        return SiblingCRF(arcs, part) if kind == "siblings" else SecondOrderCRF(arcs, siblings, part)
+
+    with pytest.raises(TreeparseError, match=rf"Scores of {kind} must have shape \(4, 4, 4\), got \(3, 4, 4\)"):
+        make(part[1:])
+    part[is_part] = torch.nan
+    with pytest.raises(TreeparseError, match=rf"The score of {kind} at \({', '.join(map(str, is_part))}\) is nan"):
+        make(part)
+    part[is_part], part[is_none] = 0.0, torch.nan
+    assert make(part).log_partition.isfinite()
+
+
+def test_arguments_that_are_no_scores_of_siblings() -> None:
     arcs, siblings = random_scores(3, seed=1)
-    with pytest.raises(TreeparseError, match=r"Scores of siblings must have shape \(4, 4, 4\), got \(3, 4, 4\)"):
-        SiblingCRF(arcs, siblings[1:])
     with pytest.raises(TreeparseError, match=r"siblings must be floating-point numbers .*, got torch\.int64"):
         SiblingCRF(arcs, siblings.long())
     with pytest.raises(TreeparseError, match="These trees need scores of arcs and siblings, got 3 tensor"):
         TreeCRF.__init__(SiblingCRF(arcs, siblings), arcs, others=(siblings, siblings))
-    siblings[2, 3, 2] = torch.nan
-    with pytest.raises(TreeparseError, match=r"The score of siblings at \(2, 3, 2\) is nan"):
-        SiblingCRF(arcs, siblings)
-    siblings[2, 3, 2], siblings[2, 3, 1] = 0.0, torch.nan  # not between 2 and 3
-    assert SiblingCRF(arcs, siblings).log_partition.isfinite()
     with pytest.raises(TreeparseError, match="one sampler, got 'wilson'"):
         SiblingCRF(arcs, siblings).family.sample((arcs, siblings), torch.tensor([3]), torch.tensor([1]), 1, "wilson")
 
@@ -228,47 +238,6 @@ def test_relaxed_samples_are_differentiable_in_both_kinds(single_root: bool) -> 
     assert p.log_prob(torch.nn.functional.pad(sample[:, 1:].argmax(0), (1, 0), value=-1)) > -torch.inf
     for gradient in torch.autograd.grad((sample * torch.arange(5.0)[:, None]).sum(), leaves):
         assert gradient.any()
-
-
-@ROOTS
-def test_grandparents_of_score_zero_leave_siblings(single_root: bool) -> None:
-    lengths = torch.tensor([9, 1, 5])
-    arcs, siblings, grandparents = random_scores(9, 3, seed=2, kinds=2)
-    p = SecondOrderCRF(arcs, siblings, torch.zeros_like(grandparents), lengths, single_root=single_root)
-    q = SiblingCRF(arcs, siblings, lengths, single_root=single_root)
-    assert torch.equal(p.mode, q.mode)
-    for name in ("log_partition", "marginals", "log_marginals"):
-        torch.testing.assert_close(getattr(p, name), getattr(q, name), rtol=0, atol=1e-12)
-    torch.testing.assert_close(p.entropy(), q.entropy(), rtol=0, atol=1e-12)
-    torch.testing.assert_close(p.cross_entropy(q), q.entropy(), rtol=0, atol=1e-11)
-    assert torch.equal(p.topk(50).heads, q.topk(50).heads)
-    first_order = ProjectiveCRF(arcs, lengths, single_root=single_root)
-    assert p.cross_entropy(first_order).isfinite().all()
-    with pytest.raises(TreeparseError, match="p scores arcs and siblings, q scores arcs and siblings and grandparents"):
-        kl_divergence(q, p)
-
-
-def test_grandparents_of_trees_by_a_scan() -> None:
-    (trees, _) = ranked(random_scores(4, seed=1), False, [siblings_of])
-    found = GRANDPARENTS.of_trees(trees, torch.full((len(trees),), 4))
-    for heads, indices in zip(trees[:, 1:].tolist(), found, strict=True):
-        assert indices[indices >= 0].tolist() == [(h * 5 + d) * 5 + g for h, d, g in grandparents_of(heads)]
-    mask = GRANDPARENTS.mask(torch.tensor([4, 2]), 5)
-    for (item, *triple), value in zip(
-        torch.cartesian_prod(*map(torch.arange, (2, 5, 5, 5))).tolist(), mask.flatten(), strict=True
-    ):
-        assert value == (is_grandparent(*triple) and max(triple) <= (4, 2)[item])
-
-
-def test_scores_of_grandparents_are_checked() -> None:
-    arcs, siblings, grandparents = random_scores(3, seed=1, kinds=2)
-    with pytest.raises(TreeparseError, match=r"Scores of grandparents must have shape \(4, 4, 4\), got \(3, 4, 4\)"):
-        SecondOrderCRF(arcs, siblings, grandparents[1:])
-    grandparents[2, 3, 1] = torch.nan
-    with pytest.raises(TreeparseError, match=r"The score of grandparents at \(2, 3, 1\) is nan"):
-        SecondOrderCRF(arcs, siblings, grandparents)
-    grandparents[2, 3, 1], grandparents[1, 3, 2] = 0.0, torch.nan  # between 1 and 3
-    assert SecondOrderCRF(arcs, siblings, grandparents).log_partition.isfinite()
 
 
 @ROOTS

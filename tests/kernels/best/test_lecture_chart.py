@@ -4,16 +4,24 @@ import numpy as np
 import pytest
 from helpers.lecture import best_score, derivations, log_sum
 from helpers.oracles import all_trees, tree_scores
+from helpers.ranking import random_graph
 
 from treeparse.kernels.best.eisner import best_trees
 from treeparse.kernels.sums.inside_outside import log_partition
 
 
-@pytest.mark.parametrize("words", [1, 2, 3, 5, 8])
-def test_its_best_score_is_that_of_the_best_tree(words: int) -> None:
-    scores = np.random.default_rng(words).normal(size=(words + 1, words + 1))
-    heads = best_trees(scores[None], np.array([words]), single_root=False)[0, 1:]
-    assert best_score(scores) == pytest.approx(tree_scores(scores, heads[None])[0], abs=1e-12)
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("forbidden", [0.0, 0.3])
+@pytest.mark.parametrize("words", [1, 2, 5, 8, 9])
+def test_its_best_score_is_that_of_the_best_tree(words: int, forbidden: float, single_root: bool) -> None:
+    """With one root, the best score is that of the best choice of its word."""
+    scores = random_graph(np.random.default_rng(words), words, "random", forbidden)
+    heads = best_trees(scores[None], np.array([words]), single_root=single_root)[0, 1:]
+    tops = np.full((words if single_root else 1, *scores.shape), scores)
+    for word, allowed in enumerate(tops if single_root else [], 1):
+        allowed[0, np.arange(words + 1) != word] = -np.inf
+    best = max(map(best_score, tops))
+    assert best == -np.inf if heads[0] < 0 else best == pytest.approx(tree_scores(scores, heads[None])[0], abs=1e-12)
 
 
 @pytest.mark.parametrize("words", [1, 2, 3, 5])

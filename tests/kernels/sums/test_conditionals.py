@@ -5,16 +5,13 @@ import pytest
 from helpers.batches import assert_same_alone, batch_of_lengths, padded
 from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
 from helpers.oracles import (
-    all_trees,
     enumerated_log_marginals,
     precise_log_marginals,
     score_scale,
-    tree_scores,
 )
 
 from treeparse.kernels.sums import conditionals
 from treeparse.kernels.sums.conditionals import log_marginals
-from treeparse.kernels.sums.elimination import log_partition_and_marginals
 
 SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
@@ -105,22 +102,6 @@ def test_sparse_patterns_over_more_words(single_root: bool, share: float) -> Non
         assert_enumerated(scores, single_root)
 
 
-@ROOTS
-def test_only_arcs_of_some_tree_are_possible_after_heads_are_given(single_root: bool) -> None:
-    """-inf is the exact test of support: of the arcs with a finite score, those that no tree has are found."""
-    stream = np.random.default_rng(8)
-    every_tree = all_trees(5, single_root)
-    for _ in range(30):
-        scores = stream.normal(size=(6, 6))
-        tree = every_tree[stream.integers(len(every_tree))]
-        for word in stream.permutation(np.arange(1, 6))[:3]:
-            scores[np.arange(6) != tree[word - 1], word] = -np.inf
-        trees = every_tree[np.isfinite(tree_scores(scores, every_tree))]
-        possible = np.zeros((6, 6), bool)
-        possible[trees, np.arange(1, 6)] = True
-        np.testing.assert_array_equal(np.isfinite(logs_of(scores, single_root)), possible)
-
-
 def assert_precise(scores: np.ndarray, single_root: bool, stream: np.random.Generator) -> None:
     """Compare the least probable arc, the most probable one and random ones with 50-digit arithmetic."""
     logs = logs_of(scores, single_root)
@@ -158,19 +139,6 @@ def test_probabilities_far_below_the_range_of_float64(single_root: bool) -> None
         scores[word + 1, word] = 0.0
     stream = np.random.default_rng(11)
     assert_precise(scores, single_root, stream)
-
-
-@ROOTS
-@pytest.mark.parametrize("scale", [1.0, 30.0, 300.0, 1e4])
-def test_marginals_agree_with_elimination(single_root: bool, scale: float) -> None:
-    stream = np.random.default_rng(12)
-    for n in (9, 33, 64):
-        scores = stream.normal(size=(n + 1, n + 1)) * scale
-        scores[stream.random(scores.shape) < 0.1] = -np.inf
-        _, expected = log_partition_and_marginals(scores[None], np.array([n]), single_root=single_root)
-        marginals = np.exp(logs_of(scores, single_root))
-        np.testing.assert_allclose(marginals, expected[0], rtol=0, atol=1e-14 * score_scale(scores))
-        np.testing.assert_allclose(marginals.sum(0)[1:], 1.0, rtol=0, atol=1e-12)
 
 
 @ROOTS
