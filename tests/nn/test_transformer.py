@@ -15,7 +15,7 @@ from treeparse.errors import TreeparseError
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import architecture_of, build_transformer, layer_depths, most_subwords
 from treeparse.nn.pretrained import Pretrained
-from treeparse.nn.transformer import LayerMix, pooling_weights
+from treeparse.nn.transformer import LayerMix
 from treeparse.sentence import Sentence
 
 SENTENCES = [Sentence(("the", "nouns", "verbs,")), Sentence(("adj5",)), Sentence(("a", "noun", "nounverb", ".", "x"))]
@@ -51,15 +51,6 @@ def test_pooling_by_hand(folder: Path, pooling: str) -> None:
             own = last[place, words[place] == word]
             expected = {"first": own[0], "mean": own.mean(0), "last": own[-1]}[pooling]
             torch.testing.assert_close(found[place, word], expected)
-
-
-def test_weights_of_pooling() -> None:
-    words = torch.tensor([[0, 4, 4, 4, 5, 0], [0, 4, 6, 6, 0, 0]])
-    inner = words > 0
-    assert (pooling_weights(words, "first") * inner).tolist() == [[0, 1, 0, 0, 1, 0], [0, 1, 1, 0, 0, 0]]
-    assert (pooling_weights(words, "last") * inner).tolist() == [[0, 0, 0, 1, 1, 0], [0, 1, 0, 1, 0, 0]]
-    mean = pooling_weights(words, "mean") * inner
-    torch.testing.assert_close(mean, torch.tensor([[0, 1 / 3, 1 / 3, 1 / 3, 1, 0], [0, 1, 0.5, 0.5, 0, 0]]))
 
 
 @pytest.mark.parametrize(("mixed", "used"), [(2, 2), (0, 4)])

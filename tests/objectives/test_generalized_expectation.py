@@ -11,7 +11,6 @@ from helpers.constrained import SAID, TAGGED, as_yaml, expected_counts
 from helpers.gold_batches import LENGTHS
 from helpers.tree_cases import CASES, NUMBA, Case, every_labeled_case
 from torch import Tensor
-from torch.autograd import gradcheck
 
 from treeparse.errors import TreeparseError
 from treeparse.objectives import GeneralizedExpectation
@@ -60,14 +59,6 @@ def test_value_and_gradient_by_enumeration(case: Case, kind: Any, forbidden: flo
     found, wanted = (torch.autograd.grad(loss, parameters) for loss in (values.sum() / LENGTHS.sum(), expected))
     for part, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(part, other.nan_to_num(0.0), rtol=0, atol=1e-11)
-
-
-@every_labeled_case
-@pytest.mark.parametrize("kind", ["squared", "kl"])
-def test_derivatives_by_finite_differences(case: Case, kind: Any, path: str) -> None:
-    objective = GeneralizedExpectation(path, kind).eval()
-    inputs = [part.nan_to_num(0.0).requires_grad_() for part in case.parameters(4, seed=24, batch=(3,))]
-    assert gradcheck(lambda *x: objective(case.make(x, LENGTHS), TAGGED), inputs, fast_mode=True)
 
 
 # ---------------------------------------------------------------- what is kept of past batches

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.errors import NoTreeError, TreeparseError
-from treeparse.objectives import HeadSelection, Objective, TreeLikelihood, Weighted, WeightedSum
+from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
 from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 
 LENGTHS = [4, 2, 1]
@@ -276,21 +276,6 @@ def test_labels_given_the_gold_arcs_are_part_of_both_losses() -> None:
                 expected_heads[item] += cost
     assert TreeLikelihood()(p, batch_of(HEADS, names)).tolist() == pytest.approx(expected_trees)
     assert HeadSelection()(p, batch_of(HEADS, names)).tolist() == pytest.approx(expected_heads)
-
-
-def test_a_weighted_sum() -> None:
-    scores = make_scores()
-    both = WeightedSum([Weighted(TreeLikelihood(), 0.25), Weighted(HeadSelection(), 2.0)])
-    expected = 0.25 * loss_of(TreeLikelihood(), scores, HEADS) + 2.0 * loss_of(HeadSelection(), scores, HEADS)
-    torch.testing.assert_close(loss_of(both, scores, HEADS), expected)
-    plain = loss_of(WeightedSum([Weighted(TreeLikelihood()), Weighted(HeadSelection())]), scores, HEADS)
-    torch.testing.assert_close(
-        plain, loss_of(WeightedSum([Weighted(HeadSelection()), Weighted(TreeLikelihood())]), scores, HEADS)
-    )
-    with pytest.raises(TreeparseError, match="Names of terms must be unique, got TreeLikelihood twice"):
-        WeightedSum([Weighted(TreeLikelihood()), Weighted(TreeLikelihood(), 0.5)])
-    with pytest.raises(TreeparseError, match="must have at least one term, got none"):
-        WeightedSum([])
 
 
 def test_crossing_arcs_are_open_where_no_tree_has_them() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.constrained import oracles
 from helpers.derivatives import assert_objective_derivatives
 from helpers.gold_batches import BATCH, HEADS, LABELS, LENGTHS
 from helpers.tree_cases import CASES, Case, Enumerated, every_labeled_case
@@ -12,11 +13,6 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.objectives import Entropy, MinimumRisk, Objective
-
-
-def oracles(case: Case, parameters: list[Tensor]) -> list[Enumerated]:
-    sizes = (LENGTHS + 1).tolist()
-    return [Enumerated(case, [part[item, :size, :size] for part in parameters]) for item, size in enumerate(sizes)]
 
 
 def expected_wrong(oracle: Enumerated, item: int, cost: str) -> Tensor:

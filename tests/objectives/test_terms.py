@@ -97,6 +97,13 @@ def test_terms_share_the_scores_of_labels(monkeypatch: pytest.MonkeyPatch, turne
     assert [term.name for term in terms] == ["TreeLikelihood", "Entropy"]
 
 
+def test_terms_have_names_of_their_own() -> None:
+    with pytest.raises(TreeparseError, match="Names of terms must be unique, got TreeLikelihood twice"):
+        WeightedSum([Weighted(TreeLikelihood()), Weighted(TreeLikelihood(), 0.5)])
+    with pytest.raises(TreeparseError, match="must have at least one term, got none"):
+        WeightedSum([])
+
+
 def test_a_term_without_its_sentences_is_left_out() -> None:
     both = WeightedSum([Weighted(TreeLikelihood()), Weighted(Entropy(), 0.5, "labelled", "sureness")])
     assert means(both, UNLABELLED) == {"TreeLikelihood": None, "sureness": None}

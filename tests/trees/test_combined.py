@@ -8,6 +8,7 @@ import torch
 from helpers.chi_square import LIMIT, chi_square_z
 from helpers.drawn_orders import assert_keys_law, assert_sequence_law, places_in
 from helpers.tree_cases import NUMBA, PROJECTIVE, Case, generator
+from helpers.tree_cases import Enumerated as OneEnumerated
 from torch import Tensor
 
 from treeparse import LabeledCRF, TreeparseError
@@ -32,22 +33,20 @@ class Enumerated:
     """All labelled trees of an item under each of several distributions."""
 
     def __init__(self, case: Case, parameters: list[Any], item: int, words: int) -> None:
-        self.pair = case.trees(words)
-        self.heads, self.labels = (part[:, 1:].numpy() for part in self.pair)
-        arcs = [[part[item, : words + 1, : words + 1].numpy() for part in each] for each in parameters]
-        self.totals = np.array([self.of_trees(scores[..., None] + labels) for scores, labels in arcs])
-        self.log_probs = self.totals - np.logaddexp.reduce(self.totals, 1, keepdims=True)
+        each = [OneEnumerated(case, case.of_item(own, item, words)) for own in parameters]
+        self.pair, self.parts, self.shape = each[0].values, each[0].parts.numpy(), each[0].part_scores.shape
+        self.totals = torch.stack([own.totals for own in each]).numpy()
+        self.log_probs = torch.stack([own.log_probs for own in each]).numpy()
 
     def of_trees(self, values: np.ndarray) -> np.ndarray:
         """Summed values of labelled arcs of every tree."""
-        return values[self.heads, np.arange(1, self.heads.shape[1] + 1), self.labels].sum(-1)
+        return values.reshape(-1)[self.parts].sum(-1)
 
     def marginals(self, probs: np.ndarray) -> np.ndarray:
         """Of labelled arcs, under probabilities of trees."""
-        found = np.zeros((self.heads.shape[1] + 1, self.heads.shape[1] + 1, LABELS))
-        for word in range(self.heads.shape[1]):
-            np.add.at(found[:, word + 1], (self.heads[:, word], self.labels[:, word]), probs)
-        return found
+        found = np.zeros(int(np.prod(self.shape)))
+        np.add.at(found, self.parts, probs[:, None])
+        return found.reshape(self.shape)
 
     def scores(self, how: str) -> np.ndarray:
         """Scores of all trees under the combination, by which they are best."""
@@ -70,8 +69,9 @@ class Enumerated:
 
     def places(self, heads: Tensor, labels: Tensor) -> np.ndarray:
         """Which trees ``(..., n+1)`` are, -1 for none."""
-        rows = torch.cat([part[..., 1 : self.heads.shape[1] + 1] for part in (heads, labels)], -1).numpy()
-        return places_in(np.concatenate([self.heads, self.labels], 1), rows)
+        words = slice(1, self.pair[0].shape[1])
+        trees, rows = (torch.cat([part[..., words] for part in pair], -1) for pair in (self.pair, (heads, labels)))
+        return places_in(trees.numpy(), rows.numpy())
 
 
 def log_probs_of(p: LabeledDistribution, trees: Enumerated, item: int) -> np.ndarray:
@@ -118,7 +118,7 @@ def test_samples_follow_the_law(case: Case, how: Any) -> None:
     heads, labels = p.sample((2000,), generator=generator(1))
     for item in ITEMS:
         trees = Enumerated(case, parameters, item, int(LENGTHS[item]))
-        counts = np.bincount(trees.places(heads[:, item], labels[:, item]), minlength=len(trees.heads))
+        counts = np.bincount(trees.places(heads[:, item], labels[:, item]), minlength=len(trees.parts))
         assert abs(chi_square_z(counts, np.exp(trees.combined(how)))) < LIMIT
 
 

@@ -71,15 +71,6 @@ def test_the_whole_list_equals_enumeration(case: Case, kind: str, forbidden: flo
 
 
 @labeled_cases
-@KINDS
-def test_four_words_of_three_labels(case: Case, kind: str) -> None:
-    wide = Case(case.single_root, case.kind, labels=3)
-    parameters = parameters_of(wide, 4, kind, seed=1, forbidden=0.1)
-    expected = ordered(wide, parameters)
-    assert_same(listed(*wide.make(parameters).topk(len(expected) + 1)), expected)
-
-
-@labeled_cases
 def test_one_by_one_is_lazy(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = []
     extend = LabeledKBest.extend

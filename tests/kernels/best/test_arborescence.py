@@ -95,27 +95,6 @@ def test_networkx_agrees(n: int, forbidden: float, kind: str, single_root: bool)
     assert tree_scores(scores, best_tree(scores, single_root)[None])[0] == pytest.approx(expected, rel=1e-12)
 
 
-def test_graphs_without_a_tree() -> None:
-    """Every word has arcs, and yet: two parts that only the root reaches; a part that nothing reaches; no root arc."""
-    scores = np.full((5, 5), -np.inf)
-    scores[0, 1:] = scores[1, 2] = scores[2, 1] = scores[3, 4] = scores[4, 3] = 0.0
-    assert best_tree(scores, True).tolist() == [-1] * 4
-    assert best_tree(scores, False).min() == 0
-    scores[2, 3] = -5.0
-    assert best_tree(scores, True).tolist() in ([0, 1, 2, 3], [2, 0, 2, 3])
-    scores[0] = -np.inf
-    assert best_tree(scores, True).tolist() == best_tree(scores, False).tolist() == [-1] * 4
-    scores[0, 3] = 0.0
-    assert best_tree(scores, True).tolist() == best_tree(scores, False).tolist() == [-1] * 4
-
-
-def test_of_equal_trees_the_one_with_shorter_arcs_is_better() -> None:
-    assert best_tree(np.zeros((5, 5)), single_root=True).tolist() == [0, 1, 2, 3]
-    scores = np.zeros((5, 5))
-    scores[0, 1] = -1.0
-    assert best_tree(scores, single_root=True).tolist() == [2, 0, 2, 3]
-
-
 @ROOTS
 def test_two_thousand_words(single_root: bool) -> None:
     """A chain of nested cycles, which recursion would not survive; one where words prefer the root; and noise."""

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from helpers.chi_square import LIMIT
+from helpers.oracles import Array
 from helpers.ranking import KINDS, random_graph
-from helpers.tree_samples import deviation, draw, expected_steps, flat_graphs, hostile_graphs
+from helpers.tree_samples import deviation, draw, expected_steps, flat_graphs, graphs_of_rare_trees, hostile_graphs
 
 from treeparse.kernels.samples.nonprojective_samples import STEPS_A_PAIR, WILSON, WILSON_MARGINAL, fill_bins, new_bins
 
@@ -66,26 +67,55 @@ def test_the_expected_number_of_steps() -> None:
                 assert_mean(steps[roots == top], expected_steps(scores, top))
 
 
+def probabilities_of_bins(scores: Array, first: int, root: float = 0.0) -> Array:
+    """Of each head ``(n+1, n+1)`` as bins have it, if nodes from ``first`` on may be heads."""
+    n = len(scores) - 1
+    keep, other = new_bins(n + 1)
+    with np.errstate(all="ignore"):
+        fill_bins(scores, n, first, root, keep, other)
+    found = np.zeros((n + 1, n + 1))
+    for j in range(1, n + 1):
+        for i in range(first, n + 1):
+            found[i, j] += min(keep[j, i], 1.0)
+            found[other[j, i], j] += 1.0 - min(keep[j, i], 1.0)
+    return found / (n + 1 - first)
+
+
+def expected_of_bins(scores: Array, first: int, root: float = 0.0) -> Array:
+    weights = scores.copy()
+    weights[0] += root
+    weights[:first] = -np.inf
+    np.fill_diagonal(weights, -np.inf)
+    return np.exp(weights - np.logaddexp.reduce(weights, 0))
+
+
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("first", [0, 1], ids=["below-node-0", "below-a-word"])
 @pytest.mark.nojit
-def test_bins_hold_the_probabilities_of_heads(kind: str) -> None:
+def test_bins_hold_the_probabilities_of_heads(kind: str, first: int) -> None:
     stream = np.random.default_rng(7)
     for n in (1, 2, 5, 9):
-        for first in (0, 1):
-            scores = random_graph(stream, n, kind, 0.2)
-            keep, other = new_bins(n + 1)
-            with np.errstate(all="ignore"):
-                fill_bins(scores, n, first, 0.5, keep, other)
-            for j in range(1, n + 1):
-                weights = scores[:, j] + 0.5 * (np.arange(n + 1) == 0)
-                weights[[j, *range(first)]] = -np.inf
-                found = np.zeros(n + 1)
-                for i in range(first, n + 1):
-                    found[i] += min(keep[j, i], 1.0)
-                    found[other[j, i]] += 1.0 - min(keep[j, i], 1.0)
-                if weights.max() == -np.inf:
-                    assert found[j] == n + 1 - first
-                else:
-                    expected = np.exp(weights - np.logaddexp.reduce(weights))
-                    np.testing.assert_allclose(found / (n + 1 - first), expected, rtol=0, atol=1e-15 * n)
-                    assert not found[expected == 0.0].any()
+        scores = random_graph(stream, n, kind, 0.2)
+        found = probabilities_of_bins(scores, first, 0.5)
+        with np.errstate(invalid="ignore"):
+            expected = expected_of_bins(scores, first, 0.5)
+        for j in range(1, n + 1):
+            if np.isnan(expected[:, j]).any():  # of no possible head
+                assert found[j, j] == 1.0
+            else:
+                np.testing.assert_allclose(found[:, j], expected[:, j], rtol=0, atol=1e-15 * n)
+                assert not found[expected[:, j] == 0.0, j].any()
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["below-node-0", "below-a-word"])
+def test_walks_come_to_every_tree(first: int) -> None:
+    """Walks leave out no tree that is not all but impossible; the thresholds of their bins could lose some to rounding.
+
+    An arc that a walk takes at a step with a probability below rounding, 1e-15, is taken in the C steps of its limit
+    with one below 1e-15 C. Where its trees are more probable, walks nearly always reach the limit, and the tree is
+    drawn by expansion, which takes no difference.
+    """
+    for scores in graphs_of_rare_trees(60):
+        found, expected = (each(scores, first)[:, 1:] for each in (probabilities_of_bins, expected_of_bins))
+        matters = expected > 1e-14
+        np.testing.assert_allclose(found[matters], expected[matters], rtol=1e-3, atol=0)

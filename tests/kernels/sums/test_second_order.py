@@ -80,17 +80,6 @@ def test_parts_of_score_zero_leave_the_trees_of_lower_order(kinds: int, single_r
 
 @KINDS
 @ROOTS
-def test_plain_weights_and_logs_agree(kinds: int, single_root: bool) -> None:
-    """Log marginals are computed in logs at any scale, marginals of these scores by plain weights."""
-    parts, lengths = random_parts(kinds, np.random.default_rng(3), 4, n=26), np.array([26, 8, 17, 3])
-    results = log_partition_and_marginals(*parts, lengths, single_root=single_root)[1:]
-    logs = log_marginals(*parts, lengths, single_root=single_root)
-    for marginals, of_kind in zip(results, logs, strict=True):
-        np.testing.assert_allclose(marginals, np.exp(of_kind), rtol=1e-11, atol=0)
-
-
-@KINDS
-@ROOTS
 @pytest.mark.parametrize(("scale", "digits"), [(1.0, 1e-8), (1e3, 1e-6)])
 def test_products_are_differences_of_marginals(kinds: int, single_root: bool, scale: float, digits: float) -> None:
     stream, lengths, step = np.random.default_rng(4), np.array([19, 8, 1]), 1e-5
