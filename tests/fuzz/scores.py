@@ -240,22 +240,23 @@ def errors(case: Case, parameters: Sequence[Tensor], *, seed: int) -> dict[str, 
     are_right = torch.stack([column == own for column, own in zip(exact.trees, gold, strict=True)]).all(0)
     right = are_right[:, 1:].sum(1).tolist()
     words = parameters[0].shape[-1] - 1
+    entropy, cross_entropy, risk = p.entropy(), p.cross_entropy(q), p.risk(*gold)
     found: dict[str, tuple[Any, Any]] = {
         "log partition": (p.log_partition, float(exact.log_partition)),
         "marginals": (case.marginals(p), _as_marginals(case, exact)),
         "log probabilities": (p.log_prob(_value(exact.trees)), list(map(float, exact.log_probs))),
-        "entropy": (p.entropy(), exact.entropy),
-        "cross-entropy": (p.cross_entropy(q), exact.code_length(other.log_probs)),
+        "entropy": (entropy, exact.entropy),
+        "cross-entropy": (cross_entropy, exact.code_length(other.log_probs)),
         "KL divergence": (kl_divergence(p, q), exact.divergence(other)),
-        "risk": (p.risk(*gold), 1 - exact.expectation(right) / words),
+        "risk": (risk, 1 - exact.expectation(right) / words),
     }
     gradients = {
         "log partition": (p.log_partition, first, exact.marginals),
-        "entropy": (p.entropy(), first, exact.covariances([-value for value in exact.log_probs])),
-        "risk": (p.risk(*gold), first, [-part / words for part in exact.covariances(_decimals(right))]),
-        "cross-entropy": (p.cross_entropy(q), first, exact.covariances([-value for value in other.log_probs])),
+        "entropy": (entropy, first, exact.covariances([-value for value in exact.log_probs])),
+        "risk": (risk, first, [-part / words for part in exact.covariances(_decimals(right))]),
+        "cross-entropy": (cross_entropy, first, exact.covariances([-value for value in other.log_probs])),
         "cross-entropy, of q": (
-            p.cross_entropy(q),
+            cross_entropy,
             second,
             [theirs - own for own, theirs in zip(exact.marginals, other.marginals, strict=True)],
         ),

