@@ -10,7 +10,7 @@ from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.words import LexicalFeatures, vector_vocabulary
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder
 from treeparse.nn.bilstm import BiLSTMLayer
-from treeparse.nn.packed import FloatProducts, Packing, can_pack, through_packed_layers
+from treeparse.nn.packed import Packing, can_pack
 from treeparse.sentence import Sentence
 
 SENTENCES = [
@@ -35,24 +35,6 @@ def test_packing_is_that_of_torch(lengths: list[int]) -> None:
     assert packing.packed(nodes).sum() == pytest.approx(float(theirs.data.sum()), abs=1e-5)
     real = (torch.arange(6) < torch.tensor(lengths).unsqueeze(-1)).unsqueeze(-1)
     assert torch.equal(packing.padded(packing.packed(nodes)), nodes * real)
-
-
-@pytest.mark.parametrize("lengths", [[3], [6, 6], [7, 5, 5, 1, 1]])
-def test_layers_are_torch_s_lstm(lengths: list[int]) -> None:
-    torch.manual_seed(1)
-    lstm = nn.LSTM(4, 3, bidirectional=True).double()
-    layer = BiLSTMLayer(4, 3).double()
-    for suffix, direction in (("", layer.forwards), ("_reverse", layer.backwards)):
-        for name, weight in direction.named_parameters():
-            weight.data.copy_(getattr(lstm, name + suffix))
-    types, rows = torch.randn(5, 4, dtype=torch.float64), torch.randint(5, (sum(lengths),))
-    with torch.no_grad():
-        packed = pack_padded_sequence(torch.zeros(max(lengths), len(lengths), 1), torch.tensor(lengths))
-        expected = lstm(packed._replace(data=types[rows]))[0].data
-        packing = Packing.of(torch.tensor(lengths), max(lengths))
-        products = FloatProducts(layer.forwards, layer.backwards)
-        torch.testing.assert_close(through_packed_layers([products], types[rows], packing), expected)
-        torch.testing.assert_close(through_packed_layers([products], types, packing, rows), expected)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

@@ -95,14 +95,6 @@ def test_trees_are_those_of_brute_force(family: type[TreeCRF], n: int, rules: Ru
         assert [tree.score for tree in trees] == pytest.approx([tree[2] for tree in wanted[:8]])
 
 
-def test_all_trees_are_found_and_then_no_more() -> None:
-    p = distribution(NonProjectiveCRF, 2, seed=5)
-    for rules in RULES:
-        wanted = expected(p, rules, 2)
-        [(trees, complete)] = satisfying_trees(p, [0], [NamedWords("ab", UPOS[:2], NAMES)], rules, 10**6, opened=10**6)
-        assert complete and len(trees) == len(wanted) > 0
-
-
 def test_the_bound_is_on_the_trees_that_are_looked_at() -> None:
     p = distribution(NonProjectiveCRF, 4, seed=1)
     [(trees, complete)] = satisfying_trees(p, [0], [NamedWords("abcd", None, NAMES)], Rules(), 10, opened=7)

@@ -7,7 +7,6 @@ import pytest
 import torch
 from helpers.derivatives import assert_derivatives
 from helpers.tree_cases import CASES, NUMBA, SECOND_ORDER, TORCH, Case, random_values
-from helpers.tree_cases import every_case as every_case_of_arcs
 from helpers.tree_cases import every_case_order_and_backend as every_case
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
@@ -187,21 +186,6 @@ def test_derivatives_in_the_values(case: Case) -> None:
 
     assert_derivatives(of_values, (r, s))
     assert_derivatives(of_scores_too, (r, *inputs))
-
-
-@every_case_of_arcs
-def test_the_gradient_of_the_entropy_is_minus_the_covariance_with_the_log_probability(case: Case) -> None:
-    """grad H = -Cov(1, s): autograd through the three primitives against T2 in closed form."""
-    lengths = torch.tensor([3, 2])
-    inputs = smooth(case, lengths)
-    p = case.make(inputs, lengths)
-    gradients = torch.autograd.grad(p.entropy().sum(), inputs)
-    fixed = case.make([part.detach() for part in inputs], lengths)
-    scores = case.part_scores([part.detach() for part in inputs])
-    parts = fixed.marginals[0].numel()
-    each = torch.eye(parts, dtype=torch.float64).reshape(1, *fixed.marginals.shape[1:], parts)
-    expected = -fixed.covariance(each.expand(2, *each.shape[1:]), scores).reshape(fixed.marginals.shape)
-    assert_near(gradients[-1], expected, 1e-12)
 
 
 @every_case

@@ -22,7 +22,7 @@ from treeparse import (
 )
 from treeparse.trees import TreeCRF, combined
 from treeparse.trees.families.second_order import GRANDPARENTS, SIBLINGS
-from treeparse.trees.parts import PartKind, Parts, arcs_of
+from treeparse.trees.parts import PartKind, arcs_of
 
 KINDS = {SiblingCRF: [siblings_of], SecondOrderCRF: [siblings_of, grandparents_of]}
 FAMILIES = pytest.mark.parametrize("family", KINDS, ids=["siblings", "second-order"])
@@ -100,18 +100,6 @@ def test_temperatures_and_cross_entropies_of_both_kinds(single_root: bool) -> No
     torch.testing.assert_close(p.cross_entropy(wide), -(log_probs.exp() * wide.log_prob(trees)).sum())
     one = p.with_scores(torch.zeros(5, 5).double())
     torch.testing.assert_close(one.score(trees), p.score(trees) - q.score(trees))
-
-
-@ROOTS
-def test_the_gradient_of_the_entropy_is_minus_a_covariance(single_root: bool) -> None:
-    leaves = [part.requires_grad_() for part in random_scores(3, seed=4)]
-    gradients = torch.autograd.grad(SiblingCRF(*leaves, single_root=single_root).entropy(), leaves)
-    fixed = SiblingCRF(*(leaf.detach() for leaf in leaves), single_root=single_root)
-    size = 16 + 64
-    each = torch.eye(size, dtype=torch.float64).split([16, 64])
-    expected = -fixed.covariance(Parts((each[0].reshape(4, 4, size), each[1].reshape(4, 4, 4, size))), fixed.parts)
-    found = torch.cat([part.flatten() for part in gradients])
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
 @ROOTS

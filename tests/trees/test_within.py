@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from helpers.derivatives import assert_derivatives
 from helpers.tree_cases import Case, every_case_and_order, generator
 from torch import Tensor
 
@@ -43,20 +42,6 @@ def test_what_the_mask_says_of_no_arc_is_ignored(case: Case) -> None:
     mask &= (node <= LENGTHS[:, None]).unsqueeze(-1) & (node <= LENGTHS[:, None]).unsqueeze(-2)
     p = case.make(parameters, LENGTHS)
     assert torch.equal(p.within(mask).log_partition, p.log_partition)
-
-
-@every_case_and_order
-def test_derivatives(case: Case) -> None:
-    lengths = torch.tensor([3, 2])
-    inputs = [part.nan_to_num(0.0) for part in case.parameters(3, seed=7, batch=(2,))]
-    mask = random_mask(2, 3, seed=8)
-    mask[:, 0] = mask[:, :, 2] = True
-
-    def of_copies(*inputs: Tensor) -> tuple[Tensor]:
-        count = len(inputs[0])
-        return (case.make(inputs, lengths.expand(count, 2)).within(mask.expand(count, 2, 4, 4)).log_partition,)
-
-    assert_derivatives(of_copies, inputs)
 
 
 @every_case_and_order

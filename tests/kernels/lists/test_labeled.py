@@ -116,15 +116,6 @@ def test_the_whole_list_equals_the_sorted_one(single_root: bool, kind: str, forb
         assert lists.found(lists.first(len(expected) + 2), 0) == expected
 
 
-@pytest.mark.parametrize("kind", ["random", "tied"])
-def test_four_words_of_three_labels(kind: str) -> None:
-    values = random_values(4, 3, kind, 0.2, np.random.default_rng(2))
-    lists = Lists(values[None], np.array([4]))
-    expected = lists.expected(0)
-    assert len(expected) > 500
-    assert lists.found(lists.first(len(expected) + 1), 0) == expected
-
-
 @pytest.mark.nojit
 def test_a_batch_extended_step_by_step() -> None:
     """Items of several lengths, one without trees; the list of trees grows one by one, that of labelled ones too."""

@@ -63,25 +63,6 @@ def test_every_pattern_of_forbidden_arcs_over_three_words() -> None:
         np.testing.assert_allclose(marginals, expected_marginals, rtol=0, atol=1e-14)
 
 
-@ROOTS
-@pytest.mark.parametrize("forbidden", [0.0, 0.5, 0.8])
-def test_sums_do_not_depend_on_the_order_of_words(single_root: bool, forbidden: float) -> None:
-    """Where enumeration cannot go, with the only child of the root at every index, and every number of words left."""
-    stream = np.random.default_rng(8)
-    for n in (*range(7, 18), 26):
-        scores, lengths = 3 * stream.normal(size=(30, n + 1, n + 1)), np.full(30, n)
-        scores[stream.random(scores.shape) < forbidden] = -np.inf
-        for item, word in zip(scores[::2], stream.integers(1, n + 1, size=15), strict=True):
-            item[:, word] = -np.inf
-            item[0, word] = 1.0
-        order = np.concatenate([[0], 1 + stream.permutation(n)])
-        log_z, marginals = log_partition_and_marginals(scores, lengths, single_root=single_root)
-        permuted = np.ascontiguousarray(scores[:, order][:, :, order])
-        expected, others = log_partition_and_marginals(permuted, lengths, single_root=single_root)
-        np.testing.assert_allclose(log_z, expected, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(marginals[:, order][:, :, order], others, rtol=0, atol=1e-13)
-
-
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e3])
 def test_marginals_are_the_slope_of_the_precise_log_partition(scale: float) -> None:
     """A finite difference in 50-digit arithmetic, where elimination in log space is too long to enumerate."""

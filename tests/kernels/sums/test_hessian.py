@@ -11,6 +11,7 @@ from helpers.hessian_products import checked_product
 from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
 from helpers.oracles import PRECISE, enumerated_product, score_scale
 
+from treeparse.kernels.sums.elimination import log_partition_and_marginals
 from treeparse.kernels.sums.hessian import hessian_vector_product
 
 product_of = partial(checked_product, hessian_vector_product)
@@ -141,20 +142,26 @@ def test_probable_trees_far_apart_in_score(single_root: bool, scale: float) -> N
 
 @ROOTS
 @pytest.mark.parametrize("forbidden", [0.0, 0.5, 0.8])
-def test_products_do_not_depend_on_the_order_of_words(single_root: bool, forbidden: float) -> None:
+def test_sums_and_products_do_not_depend_on_the_order_of_words(single_root: bool, forbidden: float) -> None:
     """Where enumeration cannot go, with the only child of the root at every index, and every number of words left."""
     stream = np.random.default_rng(16)
     for n in (*range(7, 18), 26):
         (scores, vectors), lengths = stream.normal(size=(2, 30, n + 1, n + 1)), np.full(30, n)
+        scores *= 3
         scores[stream.random(scores.shape) < forbidden] = -np.inf
         for item, word in zip(scores[::2], stream.integers(1, n + 1, size=15), strict=True):
             item[:, word] = -np.inf
             item[0, word] = 1.0
         order = np.concatenate([[0], 1 + stream.permutation(n)])
-        products = hessian_vector_product(scores, lengths, vectors, single_root=single_root)
-        permuted = (np.ascontiguousarray(array[:, order][:, :, order]) for array in (scores, vectors))
-        expected = hessian_vector_product(next(permuted), lengths, next(permuted), single_root=single_root)
-        np.testing.assert_allclose(products[:, order][:, :, order], expected, rtol=0, atol=1e-12)
+        permuted = [np.ascontiguousarray(array[:, order][:, :, order]) for array in (scores, vectors)]
+        results = []
+        for arcs, along in ((scores, vectors), permuted):
+            log_z, marginals = log_partition_and_marginals(arcs, lengths, single_root=single_root)
+            results.append([log_z, marginals, hessian_vector_product(arcs, lengths, along, single_root=single_root)])
+        (log_z, *found), (expected_log_z, *expected) = results
+        np.testing.assert_allclose(log_z, expected_log_z, rtol=0, atol=1e-12)
+        for own, other, digits in zip(found, expected, (1e-13, 1e-12), strict=True):
+            np.testing.assert_allclose(own[:, order][:, :, order], other, rtol=0, atol=digits)
 
 
 @ROOTS

@@ -136,14 +136,3 @@ def test_parts_of_float32(kinds: int, single_root: bool) -> None:
     for part, other in zip(marginals[1:], expected[1:], strict=True):
         assert part.dtype == np.float32
         np.testing.assert_allclose(part, other, rtol=2**-23)
-
-
-@KINDS
-@ROOTS
-def test_a_word_without_possible_arc_leaves_no_tree(kinds: int, single_root: bool) -> None:
-    parts, lengths = random_parts(kinds, np.random.default_rng(7), 1, n=4), np.array([4])
-    parts[1][0, :, 3] = -np.inf
-    log_z, *marginals = log_partition_and_marginals(*parts, lengths, single_root=single_root)
-    assert log_z == -np.inf
-    assert not any(part.any() for part in marginals)
-    assert all((part == -np.inf).all() for part in log_marginals(*parts, lengths, single_root=single_root))
