@@ -144,6 +144,17 @@ def test_rivals_of_large_scores_agree_with_the_kernels(single_root: bool) -> Non
 
 
 @ROOTS
+@pytest.mark.usefixtures("space")
+def test_a_constant_in_a_column_of_the_vectors_changes_nothing(single_root: bool) -> None:
+    stream = np.random.default_rng(11)
+    (item,) = random_items(stream, (9,), 5.0)
+    vector = stream.integers(-(2**20), 2**20, size=item.shape) / 2**20
+    shifted = vector + stream.integers(-(2**30), 2**30, size=len(item))  # exactly
+    (_, _, product), (_, _, same) = solve([item, item], [vector, shifted], single_root)
+    np.testing.assert_allclose(same, product, rtol=0, atol=1e-14)
+
+
+@ROOTS
 def test_a_derivative_that_overflows_is_found(single_root: bool) -> None:
     """The log partition is safe in plain weights, which holds nothing against a quotient of two tiny derivatives."""
     item = np.zeros((4, 4))
