@@ -188,9 +188,9 @@ def test_forbidden_labels_are_those_of_a_tensor_with_holes(case: Case, bound: fl
     base, values = scores(case)
     holes, every = values.clone(), torch.ones(3, dtype=torch.bool)
     holes[1, 2, 1, 0] = holes[0, :, 3, 1] = -torch.inf
-    holes[0, 1, 2] = -torch.inf
-    labels = torch.stack([every & (torch.arange(3) == 0), torch.arange(3) == 1, every])
-    items, heads, words = torch.tensor([[1, 0, 0], [2, -1, 1], [1, 3, 2]])
+    holes[0, 1, 2] = holes[2, 0, 2, 2] = -torch.inf
+    labels = torch.stack([torch.arange(3) == 0, torch.arange(3) == 1, every, torch.arange(3) == 2])
+    items, heads, words = torch.tensor([[1, 0, 0, 2], [2, -1, 1, 0], [1, 3, 2, 2]])
     expected = LabeledCRF(base, holes)
     p = LabeledCRF(base, Counted(values, bound)).forbidding(ForbiddenLabels(items, heads, words, labels))
     heads, names = LabeledCRF(base, values).sample((500,), generator=generator(6))  # with forbidden labels too
