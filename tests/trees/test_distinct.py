@@ -4,7 +4,6 @@ The order of the trees, batches and labelled trees are in ``test_without_replace
 """
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,14 +40,13 @@ class Enumerating:
         return np.pad(self.trees[chosen], ((0, 0), (0, 0), (1, 0)), constant_values=-1)
 
 
-def kernels_of(sampler: Sampler, *, single_root: bool, projective: bool = False, threads: int = 1) -> DrawKernels:
+def kernels_of(sampler: Sampler, *, single_root: bool, projective: bool = False) -> DrawKernels:
     """A sampler of the family's trees, with the other kernels of the family."""
-    options: dict[str, Any] = {"single_root": single_root, "threads": threads}
     log_partition = inside_outside.log_partition if projective else elimination.log_partition
     return DrawKernels(
         sampler,
-        partial(log_partition, **options),
-        partial(without_replacement.sample_distinct_trees, projective=projective, **options),
+        partial(log_partition, single_root=single_root),
+        partial(without_replacement.sample_distinct_trees, projective=projective, single_root=single_root),
     )
 
 

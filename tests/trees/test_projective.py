@@ -16,16 +16,6 @@ FAMILIES = list(itertools.product((NonProjectiveCRF, ProjectiveCRF), (True, Fals
 CROSSING = torch.tensor([-1, 0, 4, 1, 1])  # 1 -> 3 and 4 -> 2
 
 
-def test_a_tree_with_crossing_arcs_is_not_in_the_support() -> None:
-    scores = torch.zeros(5, 5, dtype=torch.float64)
-    assert NonProjectiveCRF(scores).log_prob(CROSSING) == pytest.approx(-math.log(64))
-    assert ProjectiveCRF(scores).log_prob(CROSSING) == -torch.inf
-    assert not ProjectiveCRF(scores).support.check(CROSSING)
-    assert ProjectiveCRF(scores).log_partition.item() == pytest.approx(math.log(30))
-    assert ProjectiveCRF(scores, single_root=False).log_partition.item() == pytest.approx(math.log(55))
-    assert len(ProjectiveCRF(scores).enumerate_support()) == 30
-
-
 @ROOTS
 def test_projective_trees_are_some_of_all_trees(single_root: bool) -> None:
     generator = torch.Generator().manual_seed(2)
