@@ -36,13 +36,13 @@ from package.compile import call
 from package.kernel import kernel
 print(f"{call(kernel, 1.0)} {sum(kernel.stats.cache_hits.values())}\\n", end="")
 """
-IN_FOUR_PROCESSES = """
+IN_TWO_PROCESSES = """
 import os
-for _ in range(4):
+for _ in range(2):
     if os.fork() == 0:
         break
 else:
-    assert [os.wait()[1] for _ in range(4)] == [0] * 4
+    assert [os.wait()[1] for _ in range(2)] == [0] * 2
     raise SystemExit
 """
 
@@ -170,8 +170,8 @@ def test_damaged_files_are_made_anew(kernels: Kernels, ending: str, caplog: pyte
 
 def test_processes_may_compile_at_the_same_time(tmp_path: Path) -> None:
     write_package(tmp_path)
-    answers = printed(tmp_path, IN_FOUR_PROCESSES + PROGRAM).splitlines()
-    assert [answer.split()[0] for answer in answers] == ["20.0"] * 4
+    answers = printed(tmp_path, IN_TWO_PROCESSES + PROGRAM).splitlines()
+    assert [answer.split()[0] for answer in answers] == ["20.0"] * 2
     assert answer(tmp_path) == (20.0, 1)
 
 

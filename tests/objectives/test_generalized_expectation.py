@@ -165,7 +165,7 @@ def test_a_parser_learns_from_constraints_alone(tiny_config: Path, tmp_path: Pat
     )
     name = "treeparse.objectives.GeneralizedExpectation"
     objective = ["--objective", name, "--objective.constraints", str(tmp_path / "c.yaml"), "--objective.memory", "0"]
-    options = ["--optimization.epochs", "24", "--optimization.learning_rate", "0.01", "--objective.penalty", "kl"]
+    options = ["--optimization.epochs", "16", "--optimization.learning_rate", "0.01", "--objective.penalty", "kl"]
     options += ["--data.batch_words", "40", "--seed", "2"]
     run = train(load_config(tiny_config, [*objective, *options]), quiet=True).parent
     state = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]

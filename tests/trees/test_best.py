@@ -119,12 +119,12 @@ def test_a_list_of_no_length(case: Case, k: int) -> None:
 
 
 @every_case_and_order
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 1e3])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("forbidden", [0.0, 0.4])
 def test_minimum_risk_is_the_highest_expected_accuracy_of_the_support(
     case: Case, scale: float, forbidden: float
 ) -> None:
-    for words, seed in itertools.product(range(1, 4 if case.labels else 5), range(6)):
+    for words, seed in itertools.product(range(1, 4 if case.labels else 5), range(4)):
         parameters = case.parameters(words, seed=seed, scale=scale, forbidden=forbidden)
         oracle, p = case.enumerated(parameters), case.make(parameters, validate_args=False)
         if not oracle.exists:

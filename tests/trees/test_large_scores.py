@@ -202,7 +202,7 @@ def test_scores_that_are_not_checked_end_too(case: Case, value: float) -> None:
 
 
 @every_case_and_order
-@pytest.mark.parametrize("magnitude", [6.5, 16, 40, 95.8, 307])
+@pytest.mark.parametrize("magnitude", [6.5, 40, 307])
 def test_scores_that_are_not_checked_count_as_the_largest_ones(case: Case, magnitude: float) -> None:
     """Draws without replacement wrote outside their memory where rounding left a tree without a head."""
     largest = 10.0**magnitude

@@ -144,7 +144,7 @@ def test_mean_field_is_differentiable(single_root: bool) -> None:
         return NonProjectiveSiblingCRF(arcs, siblings, lengths, single_root=single_root).mean_field().marginals
 
     inputs = [part.requires_grad_() for part in random_scores(2, seed=8, words=3)]
-    assert torch.autograd.gradcheck(marginals, inputs)
+    assert torch.autograd.gradcheck(marginals, inputs, fast_mode=True)
 
 
 def test_mean_field_forbids_what_scores_forbid() -> None:

@@ -129,7 +129,7 @@ def test_arguments_are_checked() -> None:
 @pytest.mark.parametrize(
     "case", [case for case in CASES if not case.labels and case.kind != TORCH], ids=lambda case: case.name
 )
-@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0, 1000.0])
+@pytest.mark.parametrize("scale", [0.1, 10.0, 1000.0])
 def test_different_trees_at_every_scale(case: Case, scale: float) -> None:
     for words, shift in ((10, -50.0), (10, 50.0), (40, 50.0), (160, -50.0)):
         [scores] = case.parameters(words, seed=words, scale=scale)
