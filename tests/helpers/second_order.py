@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -67,6 +68,13 @@ def columns_of(parts: Sequence[Array], heads: Sequence[int], kinds: Sequence) ->
         result += [begin + int(np.ravel_multi_index(index, part.shape)) for index in used]
         begin += part.size
     return np.array(result)
+
+
+@cache
+def siblings_of_trees(words: int, single_root: bool) -> NDArray[np.int64]:
+    """The parts ``(T, 2n)`` of all trees, crossing arcs included: indices into scores of arcs and siblings in a row."""
+    shapes = [np.empty((words + 1,) * axes) for axes in (2, 3)]
+    return np.array([columns_of(shapes, heads, [siblings_of]) for heads in all_trees(words, single_root).tolist()])
 
 
 def split(row: Array, parts: Sequence[Array]) -> list[Array]:

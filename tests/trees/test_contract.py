@@ -38,8 +38,9 @@ def largest(case: Case) -> int:
 
 
 @every_case
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("forbidden", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("scale", "forbidden"), [(1e-3, 0.0), (1.0, 0.0), (1.0, 0.3), (1e2, 0.3), (1e4, 0.0), (1e4, 0.3)]
+)
 def test_every_quantity_equals_enumeration(case: Case, scale: float, forbidden: float) -> None:
     for words in range(largest(case) + 1):
         seed = 10 * words + int(10 * forbidden)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from helpers.oracles import all_trees
-from helpers.second_order import columns_of, siblings_of
+from helpers.second_order import siblings_of_trees
 from torch import Tensor
 
 from treeparse.batch import Batch
@@ -26,10 +26,7 @@ def enumerated(arcs: Tensor, siblings: Tensor, single_root: bool) -> tuple[Tenso
     """All trees ``(T, n+1)`` of an item and their scores ``(T,)``."""
     trees = all_trees(len(arcs) - 1, single_root)
     flat = torch.cat([arcs.flatten(), siblings.flatten()])
-    parts = [arcs.numpy(), siblings.numpy()]
-    totals = torch.stack(
-        [flat[torch.from_numpy(columns_of(parts, tree, [siblings_of]))].sum() for tree in trees.tolist()]
-    )
+    totals = flat[torch.from_numpy(siblings_of_trees(len(arcs) - 1, single_root))].sum(1)
     return torch.nn.functional.pad(torch.from_numpy(trees), (1, 0), value=-1), totals
 
 

@@ -1,11 +1,9 @@
 """Best trees with siblings, crossing arcs included, against the enumeration of all trees; climbing, step by step."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 from helpers.oracles import Array, all_trees
-from helpers.second_order import columns_of, siblings_of
+from helpers.second_order import siblings_of_trees
 from numpy.typing import NDArray
 
 from treeparse.kernels.best import arborescence
@@ -24,17 +22,10 @@ def random_parts(words: int, seed: int, scale: float = 1.0, forbidden: float = 0
     return arcs, siblings
 
 
-@cache
-def columns_of_trees(words: int, single_root: bool) -> NDArray[np.int64]:
-    """The parts ``(T, 2n)`` of all trees, as indices into the scores of arcs and siblings in one row."""
-    shapes = [np.empty((words + 1,) * axes) for axes in (2, 3)]
-    return np.array([columns_of(shapes, heads, [siblings_of]) for heads in all_trees(words, single_root).tolist()])
-
-
 def totals_of(arcs: Array, siblings: Array, single_root: bool) -> Array:
     """Scores ``(T,)`` of all trees."""
     flat = np.concatenate([arcs.ravel(), siblings.ravel()])
-    return flat[columns_of_trees(len(arcs) - 1, single_root)].sum(1)
+    return flat[siblings_of_trees(len(arcs) - 1, single_root)].sum(1)
 
 
 @both_roots
