@@ -6,7 +6,10 @@ from helpers.tree_cases import Case, every_case_and_order, every_labeled_case, g
 
 from treeparse.trees import Mixture
 
-every_batch = pytest.mark.parametrize("batch", [(), (0,), (1,), (3,), (3, 3), (2, 0)], ids=str)
+# A list as long as the batch could be taken for the batch.
+every_batch = pytest.mark.parametrize(
+    ("batch", "k"), [((), 3), ((0,), 3), ((1,), 1), ((3,), 3), ((3,), 1), ((3, 3), 3), ((2, 0), 1)], ids=str
+)
 
 
 def lengths_of(batch: tuple[int, ...]) -> torch.Tensor:
@@ -15,7 +18,6 @@ def lengths_of(batch: tuple[int, ...]) -> torch.Tensor:
 
 @every_case_and_order
 @every_batch
-@pytest.mark.parametrize("k", [1, 3])
 def test_a_list_has_the_log_probabilities_of_its_trees(case: Case, batch: tuple[int, ...], k: int) -> None:
     p = case.make(case.parameters(3, seed=4, batch=batch), lengths_of(batch))
     best, drawn = p.topk(k), p.sample_without_replacement(k, generator=generator(3))
@@ -40,7 +42,6 @@ def test_columns_of_lists_are_constants_and_the_named_line_has_the_gradient(case
 
 @every_labeled_case
 @every_batch
-@pytest.mark.parametrize("k", [1, 3])
 def test_a_list_of_a_mixture_has_the_log_probabilities_of_its_trees(case: Case, batch: tuple[int, ...], k: int) -> None:
     lengths = lengths_of(batch)
     p = Mixture([case.make(case.parameters(3, seed=seed, batch=batch), lengths) for seed in (4, 5)])
