@@ -126,6 +126,13 @@ def test_several_gold_files_have_a_row_each_and_their_mean(folder: Path, tmp_pat
     rows = capsys.readouterr().out.splitlines()[3:]
     expected = [las_of(folder, name, "content") for name in NAMES]
     assert [float(row.split()[-2]) for row in rows[:2]] == pytest.approx([100 * score for score in expected], abs=0.006)
+    same = tmp_path / "same.conllu"
+    same.write_bytes(files[0].read_bytes())
+    options = ["--treebank", f"function={same}", "--treebank", f"content={files[0]}"]
+    assert run("evaluate", "--model", folder / "run", *options) == 0
+    rows = capsys.readouterr().out.splitlines()[3:]
+    expected = [las_of(folder, "content", name) for name in ("function", "content")]
+    assert [float(row.split()[-2]) for row in rows[:2]] == pytest.approx([100 * score for score in expected], abs=0.006)
     assert run("evaluate", "--model", folder / "run", *files) == 0
     assert capsys.readouterr().err.count(REMARK) == 1
 
@@ -150,7 +157,7 @@ def test_mistakes_of_evaluate_become_sentences(folder: Path, capsys: Capture) ->
         ([one, two, "--treebank", "content"], "--treebank says as which treebank a model parses: name one by --model"),
         ([*model, one, "--treebank", "x"], "Unknown treebank 'x': the model knows content, function."),
         ([*model, one, two, "--html", "x.html"], "--html, --by-label and --calibration are of one gold file"),
-        ([*model, one, "--treebank", f"content={one}"], "two files begin with the same sentence"),
+        ([*model, *(f"--treebank={name}={one}" for name in NAMES)], f"{one} can have one treebank alone"),
         ([*model, *model, "--treebank", f"content={one}"], "--treebank NAME=GOLD is for one model"),
         ([*model, *model, one, two], "There are 3 systems to score"),
         ([*model, one, one, one], "There are 3 systems to score"),

@@ -42,20 +42,6 @@ def support(scores: Array, single_root: bool, projective: bool = False) -> tuple
     return trees, totals - np.logaddexp.reduce(totals)
 
 
-def labelled_support(scores: Array, label_logs: Array, family: Options) -> tuple[Trees, Array]:
-    """All labelled trees as rows of heads and labels (trees, 2n), and their log probabilities."""
-    trees, log_probs = support(scores, **family)
-    n, labels = trees.shape[1], label_logs.shape[2]
-    rows, logs = [], []
-    for tree, log_prob in zip(trees, log_probs, strict=True):
-        for labelling in itertools.product(range(labels), repeat=n):
-            total = log_prob + label_logs[tree, np.arange(1, n + 1), labelling].sum()
-            if total > -np.inf:
-                rows.append([*tree, *labelling])
-                logs.append(total)
-    return np.array(rows), np.array(logs)
-
-
 def labels_of_arcs(n: int, scale: float, seed: int) -> Array:
     label_scores = scale * np.random.default_rng(seed).normal(size=(n + 1, n + 1, 3))
     label_scores[..., 2] -= 1.0

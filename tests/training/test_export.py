@@ -110,7 +110,7 @@ def test_training_ends_with_its_best_epoch_whatever_was_exported(
     # Its temperatures are fitted at the end alone.
     assert snapshot(run / "model") != early and Parser.from_pretrained(run).config.temperature != 1
     ended = snapshot(run / "model")
-    train(load_config(tiny_config), resume=True, quiet=True)
+    resume(run)
     assert snapshot(run / "model") == ended
     logs = {"metrics.csv", "tensorboard"}
     assert {*os.listdir(run)} == {"checkpoints", "config.yaml", "model", "origin.json", "parser.json", *logs}

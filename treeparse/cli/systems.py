@@ -44,11 +44,13 @@ def read_systems(
     has_gold: bool = False,
     any_words: bool = False,
     any_gold: bool = False,
+    all_gold: bool = False,
 ) -> tuple[list[System], list[int], int]:
     """Read systems and restrict each to the sentences that are sound in all of them.
 
     With ``any_words``, two files without faults whose words or sentences differ, but not their text, stay as they are.
-    With ``any_gold``, so do files of trees that begin with other words than the first: each is gold of its own.
+    With ``any_gold``, so do files of trees that begin with other words than the first: each is gold of its own. With
+    ``all_gold``, all files are gold, whatever their words.
 
     Returns:
         the systems, the indices of these sentences in the files, none if files stay as they are, and the number of
@@ -62,7 +64,7 @@ def read_systems(
     results = [_read(pattern, args, may_be_nbest=number > 0 or not has_gold) for number, pattern in enumerate(patterns)]
     if any_words and (files := _of_other_words(results)):
         return files, [], 0
-    if any_gold and (files := _each_gold(results)):
+    if any_gold and (files := _each_gold(results, surely=all_gold)):
         return files, [], sum(sentences.count(None) for sentences, _ in results)
     indices = []
     for index, same in enumerate(zip(*(sentences for sentences, _ in results), strict=False)):
@@ -86,11 +88,12 @@ def read_systems(
     return systems, indices, counts[0] - len(indices)
 
 
-def _each_gold(results: Sequence[Results]) -> list[System] | None:
-    """Return files of trees if none of them begins with the words of the first, otherwise None."""
+def _each_gold(results: Sequence[Results], *, surely: bool) -> list[System] | None:
+    """Return files of trees if they are ``surely`` gold or none begins with the words of the first, otherwise None."""
     files = [System([sentence for sentence in sentences if sentence], lists) for sentences, lists in results]
     first, *others = ([sentence.words.forms for sentence in file.sentences[:1]] for file in files)
-    return None if first in others or any(file.lists is not None for file in files) else files
+    may_be = first not in others and all(file.lists is None for file in files)
+    return files if surely or may_be else None
 
 
 def _of_other_words(results: Sequence[Results]) -> list[System] | None:

@@ -201,6 +201,8 @@ class _Treebanks(_Files):
         if not equals:
             namespace.treebank = name
             return
+        if file in namespace.treebank_of:
+            raise argparse.ArgumentError(self, f"{file} can have one treebank alone")
         namespace.treebank_of = {**namespace.treebank_of, file: name}
         super().__call__(parser, namespace, file, option)
 
@@ -216,12 +218,10 @@ def run(args: argparse.Namespace) -> int:
     with Console(quiet=args.quiet).during("reading the files"):
         patterns = [args.gold, *args.systems]
         any_gold = len(args.model) == 1 and len(patterns) > 1
-        options = {"any_words": any_words, "any_gold": any_gold}
+        options = {"any_words": any_words, "any_gold": any_gold, "all_gold": any_gold and bool(args.treebank_of)}
         files, indices, left_out = read_systems(patterns, args, has_gold=True, **options)
     if indices:
         _check_count(args)
-    if indices and args.systems and args.treebank_of:
-        raise TreeparseError("--treebank NAME=GOLD names gold files, but two files begin with the same sentence.")
     if not indices and args.model:
         _write_rows(patterns, files, left_out, args)
         return 0
