@@ -1,6 +1,7 @@
 """Models of several treebanks on the command line and the server, by the text that these write."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from helpers.two_treebanks import NAMES, prepositional, write_two_treebanks
 from treeparse.data.conllu import read_conllu
 from treeparse.metrics import attachment_scores
 from treeparse.model import Parser
+from treeparse.model.temperature import fit_temperatures
 from treeparse.training import load_config, train
 
 REMARK = "treeparse: warning: no treebank is named, so the model uses the mean of content, function: name one by "
@@ -95,6 +97,18 @@ def test_lists_and_suspects_are_of_the_treebank(folder: Path, tmp_path: Path, ca
     least = min(prob for parse in scored for prob in parse.label_probs or ())
     assert float(lines[1].split("\t")[0]) == pytest.approx(least, rel=1e-3)
     assert (tmp_path / "mean.tsv").read_text() != (tmp_path / "own.tsv").read_text()
+
+
+def test_temperatures_are_fitted_to_the_trees_of_the_treebank(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    model, file = folder / "run" / "model", folder / "function-test.conllu"
+    for treebank in ("function", None):
+        options = [] if treebank is None else ["--treebank", treebank]
+        assert run("calibrate", model, file, "-o", tmp_path / "out", *options) == 0
+        assert capsys.readouterr().err.count(REMARK) == (treebank is None)
+        parser = Parser.from_pretrained(model)
+        fit_temperatures(parser, [replace(sentence.words, treebank=treebank) for sentence in read_conllu(file)])
+        assert Parser.from_pretrained(tmp_path / "out").config == parser.config
+    assert "Unknown treebank 'contents'" in error_of(capsys, "calibrate", model, file, "--treebank", "contents")
 
 
 def las_of(folder: Path, name: str, treebank: str | None) -> float:

@@ -1,11 +1,19 @@
 """``treeparse calibrate``: fit a model's temperatures to trees that it was not trained on."""
 
 import argparse
+from dataclasses import replace
 
 from treeparse import terminal
-from treeparse.cli.common import add_batch_words_argument, add_import_argument, output_file, percent
+from treeparse.cli.common import (
+    add_batch_words_argument,
+    add_import_argument,
+    add_treebank_argument,
+    output_file,
+    percent,
+)
 from treeparse.cli.models import check_models, load_model
 from treeparse.cli.score_tables import PARTS, calibration_of, lines_of
+from treeparse.corpus.sentences import mean_treebank_remark
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError
@@ -13,6 +21,7 @@ from treeparse.metrics import Calibration
 from treeparse.model import Parser
 from treeparse.model.folder import CARD, check_model_folder, model_folder
 from treeparse.model.temperature import fit_temperatures
+from treeparse.progress import Console
 from treeparse.sentence import Sentence
 
 EPILOG = """examples:
@@ -42,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=output_file, metavar="DIR", help="write a new model to DIR (default: change MODEL)"
     )
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
+    add_treebank_argument(parser)
     add_batch_words_argument(parser)
     add_import_argument(parser)
 
@@ -55,7 +65,11 @@ def run(args: argparse.Namespace) -> int:
     check_models([args.model], args)
     expand_paths(args.dev)
     parser = load_model(args.model, args)
-    sentences = [sentence.words for sentence in load_treebank(args.dev, single_root=not args.multi_root)]
+    parser.check_treebank(args.treebank)
+    if remark := mean_treebank_remark(parser, args.treebank):
+        Console(quiet=args.quiet).remark(f"warning: {remark}")
+    trees = load_treebank(args.dev, single_root=not args.multi_root)
+    sentences = [replace(sentence.words, treebank=args.treebank) for sentence in trees]
     before, errors_before = parser.config, _calibration(parser, sentences, args)
     fits = fit_temperatures(parser, sentences, batch_words=args.batch_words)
     errors_after = _calibration(parser, sentences, args)
