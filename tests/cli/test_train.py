@@ -87,7 +87,8 @@ def test_training_says_which_files_it_reads(
     assert trained(capsys, *tiny, "--output", "a") == "treeparse: training on train.conllu; nothing is measured"
     held = trained(capsys, *tiny, "--data.dev_share", "0.1", "--output", "b")
     assert held == "treeparse: training on train.conllu; measured on 4 sentences held out of them"
-    several = trained(capsys, *tiny, "dev.conllu", "--data.dev", "d*.conllu", "--output", "c")
+    both = [*tiny, "dev.conllu", "--data.train_on_dev", "true"]
+    several = trained(capsys, *both, "--data.dev", "d*.conllu", "--output", "c")
     assert several == "treeparse: training on train.conllu, dev.conllu; measured on dev.conllu"
     for name in "wxyz":
         (tmp_path / f"{name}.conllu").write_bytes((tmp_path / "dev.conllu").read_bytes())

@@ -81,8 +81,8 @@ def load_treebanks(config: TrainConfig, say: Say) -> Treebanks:
 
 
 def _check_apart(train: Sequence[ConlluSentence], dev: Sequence[ConlluSentence]) -> None:
-    """Raise if most long sentences of the dev set are training sentences; short ones recur in any text."""
-    known = {sentence.words.forms for sentence in train}
+    """Raise if most long sentences of the dev set are trees to train on, too; short ones recur in any text."""
+    known = {sentence.words.forms for sentence in train if has_tree(sentence.words)}
     long = [sentence.words.forms for sentence in dev if len(sentence.words) >= LONG]
     shared = sum(forms in known for forms in long)
     if shared > len(long) / 2:
