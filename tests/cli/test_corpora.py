@@ -269,7 +269,8 @@ def test_memory_does_not_grow_with_the_input(model: str, tmp_path: Path, monkeyp
     monkeypatch.setattr(Parser, "find_trees", chain)
     # The lower of two: what is loaded only once, whenever that may be, is not what grows with the input.
     peaks = [min(peak(count), peak(count)) for count in (100, 400, 2000)]
-    assert peaks[2] < peaks[1] + 100_000  # 1,600 sentences take over a million bytes
+    # 1,600 sentences take over a million bytes; garbage that waits for its collection, a tenth of it in either input.
+    assert peaks[2] < max(peaks[:2]) + 100_000
 
 
 def test_raw_text_is_noticed_once(model: str, parser: Parser, tmp_path: Path, capsys: Capture) -> None:
