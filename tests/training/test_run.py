@@ -119,7 +119,7 @@ def test_resuming_with_other_settings_or_data(finished_run: Path, trained_config
     own = finished_run / "config.yaml"
     with pytest.raises(TreeparseError, match=r"optimization\.epochs was 3 and is 2; seed was 1 and is 5\."):
         train(config(own, optimization__epochs=2, seed=5), resume=True, quiet=True)
-    copy = shutil.copy(trained_config.with_name("dev.conllu"), tmp_path / "copy.conllu")
+    copy = Path(shutil.copy(trained_config.with_name("dev.conllu"), tmp_path / "copy.conllu"))
     train(config(own, data__dev=copy), resume=True, quiet=True)
     copy.write_text(copy.read_text(encoding="utf-8").partition("\n\n")[2], encoding="utf-8")
     with pytest.raises(TreeparseError, match=r"the sentences of data\.dev changed"):
