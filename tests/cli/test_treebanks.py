@@ -1,6 +1,8 @@
 """Models of several treebanks on the command line and the server, by the text that these write."""
 
 import json
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,6 +58,22 @@ def test_no_treebank_is_said_once_by_any_number_of_processes(folder: Path, tmp_p
     assert trees_of(outputs[1]) == parsed(folder, "content-test.conllu", "content")
     assert run("predict", "-q", folder / "run", file, "-o", outputs[0]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_raw_text_is_noticed_beside_the_mean_of_treebanks(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Also in a later chunk than that of the first remark."""
+    model, text = tmp_path / "model", tmp_path / "text.txt"
+    shutil.copytree(folder / "run" / "model", model)
+    vocabulary, config = (json.loads((model / f"{name}.json").read_text()) for name in ("vocabulary", "config"))
+    vocabulary["features"]["words"]["items"][-1] = [".", 9]
+    del config["digests"]  # of the vocabulary as it was
+    for name, values in (("vocabulary", vocabulary), ("config", config)):
+        (model / f"{name}.json").write_text(json.dumps(values))
+    text.write_text("noun1 saw\nThey saw her duck.\n", encoding="utf-8")
+    options = ["--format", "text", "--chunk", 1, "-o", tmp_path / "out.conllu"]
+    assert run("predict", model, text, *options) == 0
+    first, second, _ = capsys.readouterr().err.splitlines()
+    assert first.startswith(REMARK) and second.startswith("treeparse: warning: this looks like raw text")
 
 
 @pytest.mark.parametrize("command", [["predict"], ["kbest", "-k", "2"], ["sample", "-k", "2"], ["suspects"]])
@@ -151,13 +169,28 @@ def test_several_gold_files_have_a_row_each_and_their_mean(folder: Path, tmp_pat
     assert capsys.readouterr().err.count(REMARK) == 1
 
 
+def test_means_leave_out_files_without_labels(folder: Path, tmp_path: Path, capsys: Capture) -> None:
+    labelled, bare, out = folder / "content-test.conllu", tmp_path / "bare.conllu", tmp_path / "scores.json"
+    text = (folder / "function-test.conllu").read_text(encoding="utf-8")
+    text = re.sub(r"^((?:[^\t\n]+\t){7})[^\t\n]+", r"\1_", text, flags=re.MULTILINE)
+    bare.write_text(text + "1\tx\t_\t_\t_\t_\t5\t_\t_\t_\n\n", encoding="utf-8")
+    files = ["--treebank", f"content={labelled}", "--treebank", f"function={bare}"]
+    assert run("evaluate", "--model", folder / "run", *files, "--output", out, "--skip-invalid") == 0
+    shown, said = capsys.readouterr()
+    assert "treeparse: 1 faulty sentences left out" in said.splitlines()
+    of_labelled, of_bare, mean = (line.split()[-2] for line in shown.splitlines()[3:])
+    assert (of_bare, mean) == ("-", of_labelled)
+    scores = json.loads(out.read_text(), parse_constant=pytest.fail)
+    assert scores["mean"]["las"] == pytest.approx(las_of(folder, "content", "content"))
+
+
 def test_one_gold_file_is_evaluated_as_its_treebank(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     file, parses = folder / "function-test.conllu", tmp_path / "parsed.conllu"
     run("predict", "-q", folder / "run", file, "-o", parses, "--treebank", "content")
     for options in (["--treebank", f"function={file}"], [file, "--treebank", "function"]):
         assert run("evaluate", "--model", folder / "run", *options) == 0
         shown = capsys.readouterr().out
-        assert f"LAS {100 * las_of(folder, 'function', 'function'):13.2f}"[:3] == "LAS" and "reads" not in shown
+        assert "reads" not in shown
         line = next(line for line in shown.splitlines() if line.startswith("LAS  "))
         assert float(line.split()[1]) == pytest.approx(100 * las_of(folder, "function", "function"), abs=0.006)
     assert run("evaluate", "--model", folder / "run", file, parses, "--treebank", "function", "--resamples", 9) == 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from treeparse.batch import pick_device
 from treeparse.cli.common import add_choice_argument, add_import_argument, check_modules, import_modules
+from treeparse.corpus.sentences import mean_treebank_remark
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.model.folder import check_local_model
@@ -79,7 +80,7 @@ def models_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def tokenizer_of(models: Sequence[str]) -> str | None:
     """Return spaCy's tokenizer of the language of a model that comes with treeparse, if spaCy is installed."""
-    comes_with_it = len(models) == 1 and not os.path.exists(models[0]) and shipped_model(models[0]) is not None
+    comes_with_it = len(models) == 1 and shipped_model(models[0]) is not None
     return f"spacy:{models[0]}" if comes_with_it and find_spec("spacy") is not None else None
 
 
@@ -96,6 +97,12 @@ def load_model(directory: str | Path, args: argparse.Namespace, *, mapped: bool 
         device = pick_device(args.device)
         import_modules(args)
         return Parser.from_pretrained(directory, mapped=mapped).to(device)
+
+
+def warn_of_mean_treebank(model: Parser | Ensemble, treebank: str | None, args: argparse.Namespace) -> None:
+    """Say that no treebank is named, if the model was trained on several."""
+    if remark := mean_treebank_remark(model, treebank):
+        Console(quiet=args.quiet).remark(f"warning: {remark}")
 
 
 def load_models(directories: Sequence[str], args: argparse.Namespace, *, mapped: bool = False) -> Parser | Ensemble:

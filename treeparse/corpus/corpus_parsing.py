@@ -7,9 +7,9 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count
 from typing import Generic, TypeVar
@@ -95,13 +95,13 @@ class ParsedChunk(Generic[T]):
             out, and a None after each part.
         summary: the counts of the chunk.
         fault: the error that ends the work after these results.
-        doubt: what may be wrong with the input or the request; empty for nothing.
+        doubts: what may be wrong, by ``text`` and ``treebank``.
     """
 
     results: list[T]
     summary: CorpusSummary
     fault: DataError | None = None
-    doubt: str = ""
+    doubts: Mapping[str, str] = field(default_factory=dict)
 
 
 class ChunkParser:
@@ -110,6 +110,7 @@ class ChunkParser:
     def __init__(self, model: Parser | Ensemble, request: CorpusRequest) -> None:
         self.model, self.request = model, request
         model.check_treebank(request.trees.treebank)
+        self._doubts = {"treebank": mean_treebank_remark(model, request.trees.treebank)}
         self._reader, self._tokenizer, trees = request.reader(), request.load_tokenizer(), request.trees
         tree_check = TreeCheck(model.networks[0].config.single_root, partial=True, heads=trees.keep_heads)
         self._tree_check = tree_check if trees.keep_heads or trees.within else None
@@ -126,10 +127,10 @@ class ChunkParser:
         """Parse a chunk; ``advance`` is called after each batch, ``check`` as by ``find_trees``."""
         parsed = ParsedChunk[Result]([], CorpusSummary())
         chunk, fault = self._read(items, parsed.summary)
-        doubts = [mean_treebank_remark(self.model, self.request.trees.treebank)]
+        doubts = dict(self._doubts)
         if self._reader.is_text:
-            doubts.append(self._text_check.check(sentence.words.forms for sentence in _sentences(chunk)))
-        parsed.doubt = "; ".join(filter(None, doubts))
+            doubts["text"] = self._text_check.check(sentence.words.forms for sentence in _sentences(chunk))
+        parsed.doubts = {name: doubt for name, doubt in doubts.items() if doubt}
         size = sum(self._reader.length_of(item) for item in items if isinstance(item, RawSentence))
         reports = _Reports(_sentences(chunk), size, advance)
         chunk, lists, unfit = self._find_trees(chunk, parsed.summary, reports, check)
@@ -251,13 +252,14 @@ class CorpusWork:
         return chunks_of(raw_parts(self._parts, self.request, self.summary), self.request.chunk or CHUNK, words)
 
     def reported(self, chunks: Iterator[ParsedChunk[T]]) -> Iterator[list[T]]:
-        """Yield the results of chunks; count them, report the first doubt, and raise a fault after its chunk."""
-        is_warned = False
+        """Yield the results of chunks and count them; say the first doubt of a name; raise a fault after its chunk."""
+        said: set[str] = set()
         for parsed in chunks:
             self.summary.merge(parsed.summary)
-            if parsed.doubt and not is_warned:
-                is_warned = True
-                self.observer.warn(parsed.doubt)
+            for name, doubt in parsed.doubts.items():
+                if name not in said:
+                    said.add(name)
+                    self.observer.warn(doubt)
             yield parsed.results
             if parsed.fault is not None:
                 raise parsed.fault

@@ -155,7 +155,7 @@ def _parse(items: list[RawOrEnd]) -> WorkerResult:
     except TreeparseError as error:  # of a class that pickle may not know how to make
         raise TreeparseError(str(error)) from error
     if writer.is_independent:
-        parsed = ParsedChunk([*_packed(parsed.results, writer)], parsed.summary, parsed.fault, parsed.doubt)
+        parsed = ParsedChunk([*_packed(parsed.results, writer)], parsed.summary, parsed.fault, parsed.doubts)
     return parsed, None if rules is None else rules.tally.taken()
 
 

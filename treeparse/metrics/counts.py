@@ -56,6 +56,12 @@ def label_ratio(part: int, whole: int, labels: int, words: int) -> float:
     return ratio(part, whole) if labels or not words else math.nan
 
 
+def mean_of_known(values: Sequence[float]) -> float:
+    """Return the mean of the values that are numbers; NaN if none is."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
 def without_nan(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return a mapping with None for NaN, which JSON lacks."""
     return {name: None if value != value else value for name, value in items}

@@ -1,6 +1,5 @@
 """The scores as torchmetrics: sums over batches and over processes, ready to log."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -16,7 +15,7 @@ from treeparse.metrics.attachment import (
     grouped_counts,
     label_counts,
 )
-from treeparse.metrics.counts import PrecisionRecall, check_comparable, sentence_counts
+from treeparse.metrics.counts import PrecisionRecall, check_comparable, mean_of_known, sentence_counts
 from treeparse.metrics.tags import TAG_COUNTS_SHAPE, tag_counts, tag_scores_of
 from treeparse.sentence import Sentence
 
@@ -108,14 +107,8 @@ class TreebankScores(SummedCounts):
         chosen = scores if self.choice is None else [scores[self.treebanks.index(self.choice)]]
         named = dict(zip(self.treebanks, scores, strict=False))
         by_name = {f"{kind}/{name}": own[kind] for name, own in named.items() for kind in ("uas", "las")}
-        means = self.as_tensors({kind: _mean([own[kind] for own in chosen]) for kind in ("uas", "las")})
+        means = self.as_tensors({kind: mean_of_known([own[kind] for own in chosen]) for kind in ("uas", "las")})
         return means | self.as_tensors(by_name)
-
-
-def _mean(values: Sequence[float]) -> float:
-    """Return the mean of the values that are numbers; NaN if none is."""
-    known = [value for value in values if not math.isnan(value)]
-    return sum(known) / len(known) if known else math.nan
 
 
 class TagScores(SummedCounts):

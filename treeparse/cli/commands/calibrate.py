@@ -11,9 +11,8 @@ from treeparse.cli.common import (
     output_file,
     percent,
 )
-from treeparse.cli.models import check_models, load_model
-from treeparse.cli.score_tables import PARTS, calibration_of, lines_of
-from treeparse.corpus.sentences import mean_treebank_remark
+from treeparse.cli.models import check_models, load_model, warn_of_mean_treebank
+from treeparse.cli.score_reports import PARTS, calibration_of, lines_of
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError
@@ -21,7 +20,6 @@ from treeparse.metrics import Calibration
 from treeparse.model import Parser
 from treeparse.model.folder import CARD, check_model_folder, model_folder
 from treeparse.model.temperature import fit_temperatures
-from treeparse.progress import Console
 from treeparse.sentence import Sentence
 
 EPILOG = """examples:
@@ -29,10 +27,10 @@ EPILOG = """examples:
   treeparse calibrate runs/english/model dev.conllu -o runs/english/calibrated
   treeparse evaluate --model runs/english/model test.conllu --calibration
 
-Trained parsers are mostly overconfident, of arcs more than of labels. This command fits two temperatures, which divide
-the scores of arcs and those of labels; together they are the exact optimum of the likelihood of the labelled trees of
-DEV. Training has fitted them to its own dev set. The best heads and the best labels of arcs stay the same; decoders
-that weigh arcs against labels, all but arcs_first, may choose a few other trees.
+Trained parsers are mostly overconfident, of arcs more than of labels. This command fits two temperatures: one divides
+the scores of arcs, the other the scores of labels. No other two make the labelled trees of DEV more probable. Training
+has fitted them to its own dev set. The best heads and the best labels of arcs stay the same; decoders that weigh arcs
+against labels, all but arcs_first, may choose a few other trees.
 
 The command prints both temperatures and the losses before and after: minus the log probability of the trees' arcs, and
 of their labels given the arcs, in nats a word. Expected calibration errors on DEV follow (see treeparse evaluate
@@ -66,8 +64,7 @@ def run(args: argparse.Namespace) -> int:
     expand_paths(args.dev)
     parser = load_model(args.model, args)
     parser.check_treebank(args.treebank)
-    if remark := mean_treebank_remark(parser, args.treebank):
-        Console(quiet=args.quiet).remark(f"warning: {remark}")
+    warn_of_mean_treebank(parser, args.treebank, args)
     trees = load_treebank(args.dev, single_root=not args.multi_root)
     sentences = [replace(sentence.words, treebank=args.treebank) for sentence in trees]
     before, errors_before = parser.config, _calibration(parser, sentences, args)

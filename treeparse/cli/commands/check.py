@@ -15,7 +15,7 @@ from typing import Any
 
 from treeparse import terminal
 from treeparse.cli.common import add_overwrite_argument, counted, output_file
-from treeparse.cli.score_tables import Table, lines_of
+from treeparse.cli.score_reports import Table, lines_of
 from treeparse.cli.systems import figure_of, section_of, tree_of
 from treeparse.corpus.request import check_outputs
 from treeparse.data.conllu import ConlluSentence, scan_conllu

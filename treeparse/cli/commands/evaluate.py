@@ -2,12 +2,9 @@
 
 import argparse
 import json
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from treeparse import terminal
@@ -19,10 +16,9 @@ from treeparse.cli.models import (
     check_models,
     leading_models,
     load_models,
+    warn_of_mean_treebank,
 )
-from treeparse.cli.score_tables import (
-    AHEAD,
-    PARTS,
+from treeparse.cli.score_reports import (
     ScoredSystem,
     Table,
     advantage_tables,
@@ -31,41 +27,30 @@ from treeparse.cli.score_tables import (
     comparison_tables,
     lines_of,
     oracle_table,
+    report_page,
     report_tables,
 )
-from treeparse.cli.systems import System, figure_of, read_systems, section_of, tokenised, tree_of
+from treeparse.cli.systems import System, read_systems, tokenised
 from treeparse.corpus.request import check_outputs
-from treeparse.corpus.sentences import mean_treebank_remark
 from treeparse.data.columns import titles_of
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.outputs import atomic_write
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
-from treeparse.metrics import Calibration, Comparison, attachment_scores, oracle_scores, paired_bootstrap, tag_scores
+from treeparse.metrics import Comparison, attachment_scores, oracle_scores, paired_bootstrap, tag_scores
 from treeparse.metrics.alignment import aligned_scores
+from treeparse.metrics.counts import mean_of_known, without_nan
 from treeparse.metrics.error_analysis import (
     Advantage,
     Direction,
-    arc_length_scores,
-    depth_scores,
     directions,
-    label_confusions,
-    wrong_words,
 )
 from treeparse.model import Ensemble, Parser
-from treeparse.model.folder import RUN_MODEL
 from treeparse.names import TAGS
-from treeparse.pictures.page import Figure, Section, figure, html_page, legend, part, sections_html, table
-from treeparse.pictures.plots import ShareBar, draw_bars, draw_curves
-from treeparse.pictures.svg import escaped
 from treeparse.progress import Console, parsing_bar
 from treeparse.sentence import Sentence, missing_labels
-from treeparse.training.run_directory import RunDirectory, read_csv
 
 MOST_RESAMPLES = 10**7  # all are in memory at once
-CONFUSIONS = 20  # pairs of labels
-LABELS = 25  # the most frequent ones in gold
-WORST = 20  # sentences
 ALIGNED = "Words or sentences differ from gold's: they are aligned as by the official scorer of CoNLL 2018."
 OF_MODELS = {  # options that need a model, and what to do
     "decoder": "says how a model parses: name one by --model DIR.",
@@ -220,6 +205,8 @@ def run(args: argparse.Namespace) -> int:
         any_gold = len(args.model) == 1 and len(patterns) > 1
         options = {"any_words": any_words, "any_gold": any_gold, "all_gold": any_gold and bool(args.treebank_of)}
         files, indices, left_out = read_systems(patterns, args, has_gold=True, **options)
+    if left_out and not args.quiet:
+        terminal.warn(f"treeparse: {left_out} faulty sentences left out")
     if indices:
         _check_count(args)
     if not indices and args.model:
@@ -236,8 +223,6 @@ def run(args: argparse.Namespace) -> int:
     heading = [f"gold    {args.gold}", f"system  {named[0]}"]
     if len(systems) > 1:
         heading = [f"gold  {args.gold}", *(f"{side}     {name}" for side, name in zip("AB", named, strict=True))]
-    if evaluation.left_out and not args.quiet:
-        terminal.warn(f"treeparse: {evaluation.left_out} faulty sentences left out")
     clause = missing_labels(sentence.words for sentence in evaluation.gold)
     if clause and not args.quiet:
         terminal.warn(f"treeparse: in {args.gold} {clause}: scores of labels leave these words out")
@@ -293,7 +278,7 @@ def _write_rows(patterns: Sequence[str], files: Sequence[System], left_out: int,
     for pattern, file in zip(patterns, files, strict=True):
         gold = [sentence.words for sentence in file.sentences]
         reports.append(_scored_models(model, directories, gold, pattern, args).report)
-    means = {name: sum(getattr(report, name) for report in reports) / len(reports) for name in names}
+    means = {name: mean_of_known([getattr(report, name) for report in reports]) for name in names}
     if args.output != "-" and not (args.quiet and args.output):
         rows = [["gold", "sentences", "words", *names.values()]]
         for pattern, report in zip(patterns, reports, strict=True):
@@ -306,7 +291,8 @@ def _write_rows(patterns: Sequence[str], files: Sequence[System], left_out: int,
             {"gold": pattern, "treebank": _treebank(pattern, args), "scores": report.as_dict()}
             for pattern, report in zip(patterns, reports, strict=True)
         ]
-        result = {"system": " + ".join(directories), "sentences_left_out": left_out, "files": scored, "mean": means}
+        result = {"system": " + ".join(directories), "sentences_left_out": left_out, "files": scored}
+        result["mean"] = without_nan(means.items())
         atomic_write(args.output, json.dumps(result, ensure_ascii=False, indent=2) + "\n")
 
 
@@ -318,8 +304,7 @@ def _treebank(pattern: str, args: argparse.Namespace) -> str | None:
 def _load(directories: Sequence[str], patterns: Sequence[str], args: argparse.Namespace) -> Parser | Ensemble:
     """Return the models; say if they parse one of the gold files as the mean of several treebanks."""
     model, names = load_models(directories, args), [_treebank(pattern, args) for pattern in patterns]
-    if None in names and (remark := mean_treebank_remark(model, None)):
-        Console(quiet=args.quiet).remark(f"warning: {remark}")
+    warn_of_mean_treebank(model, None if None in names else names[0], args)
     return model
 
 
@@ -414,121 +399,3 @@ def _advantage(gold: list[ConlluSentence], word: Advantage) -> dict[str, Any]:
     sentence = gold[word.sentence]
     name, form = sentence.sent_id or str(word.sentence + 1), sentence.words.forms[word.word - 1]
     return {"sentence": name, "word": word.word, "form": form, "label": word.label, "other_label": word.other}
-
-
-def report_page(
-    heading: Sequence[str],
-    tables: Sequence[Table],
-    gold: Sequence[ConlluSentence],
-    systems: Sequence[ScoredSystem],
-    directions: Sequence[Direction] = (),
-) -> str:
-    """Return the HTML page; ``directions`` has the words that one of two systems alone has right."""
-    lines = "<br>\n".join(map(escaped, heading))
-    body = [part("scores", f"<h2>Scores</h2>\n<p>{lines}</p>\n{''.join(map(table, tables))}")]
-    body += [part(f"system-{number}", _system(gold, system)) for number, system in enumerate(systems, 1)]
-    for direction in directions:
-        if sections := [_compared(gold[index], index, systems) for index in direction.ahead[:AHEAD]]:
-            name = direction.right
-            title = f"<h2>Sentences that {name} parses better</h2>\n{legend('gold')}"
-            body += [part(f"ahead-{name}", title), sections_html(sections, prefix=f"{name.lower()}-")]
-    if worst := _worst(gold, systems):
-        body += [part("worst", f"<h2>Sentences of most errors</h2>\n{legend('gold')}"), sections_html(worst)]
-    return html_page(f"Scores on {heading[0].split(maxsplit=1)[-1]}", "".join(body))
-
-
-def _system(gold: Sequence[ConlluSentence], system: ScoredSystem) -> str:
-    """Return the tables and charts of one system."""
-    words = [sentence.words for sentence in gold]
-    parts = [f"<h2>{escaped(system.name)}</h2>\n"]
-    if system.oracle is not None:
-        parts.append(table(oracle_table(system.oracle)))
-    if system.calibration:
-        errors, *_ = calibration_tables(system.calibration)  # the bins are drawn
-        parts.append(table(errors))
-    figures = [*_reliability(system.calibration), *_curves(system.models), *_bars(words, system)]
-    parts.append(f'<div class="tp-figures">{"".join(map(figure, figures))}</div>\n')
-    confusions = _confusions(words, system.parses)
-    if len(confusions) > 1:
-        parts.append(table(confusions))
-    return "".join(parts)
-
-
-def _reliability(calibration: Mapping[str, Calibration]) -> Iterator[Figure]:
-    """Draw how often arcs and labels of a probability are right, beside the probability."""
-    for kind, scores in calibration.items():
-        points = [(100 * group.confidence, 100 * group.accuracy) for group in scores.bins]
-        ends = points[0][0], points[-1][0]
-        caption = f"{PARTS[kind]} that are right, %, by their probability, %"
-        yield Figure(draw_curves({"as found": points, "as they say": [(end, end) for end in ends]}, caption), caption)
-
-
-def _curves(models: Sequence[str]) -> Iterator[Figure]:
-    """Draw the learning curves of the run of a single model, if the run has two records or more."""
-    if len(models) != 1:
-        return
-    folder = Path(models[0]).resolve()
-    run = RunDirectory(folder.parent if folder.name == RUN_MODEL else folder)
-    history = read_csv(run.metrics) if run.metrics.is_file() else []
-    if len(history) < 2:
-        return
-    scores = {"dev UAS": [(r.epoch, 100 * r.dev_uas) for r in history if r.dev_uas is not None]}
-    scores["dev LAS"] = [(r.epoch, 100 * r.dev_las) for r in history if r.dev_las is not None]
-    losses = {"training": [(r.epoch, r.loss) for r in history]}
-    losses["dev"] = [(r.epoch, r.dev_loss) for r in history if r.dev_loss is not None]
-    for caption, curves in (("scores on the dev set, %, by epoch", scores), ("loss, nats a word, by epoch", losses)):
-        if drawn := {name: points for name, points in curves.items() if points}:
-            yield Figure(draw_curves(drawn, caption), caption)
-
-
-def _bars(gold: list[Sentence], system: ScoredSystem) -> Iterator[Figure]:
-    """Draw scores by length of sentences and of arcs, by depth, and by label."""
-    report, arcs = system.report, arc_length_scores(gold, system.parses)
-    depths = depth_scores(gold, system.parses)
-    labels = sorted(report.by_label.items(), key=lambda item: -item[1].gold)[:LABELS]
-    charts = {
-        "LAS by words of the sentence (words)": [
-            ShareBar(name, group.las, f"({group.words:,})")
-            for name, group in report.by_length.items()
-            if not math.isnan(group.las)
-        ],
-        "arcs of gold that are found, by length (arcs)": [
-            ShareBar(name, score.recall, f"({score.gold:,})") for name, score in arcs.items() if score.gold
-        ],
-        "arcs of the system that are right, by length (arcs)": [
-            ShareBar(name, score.precision, f"({score.system:,})") for name, score in arcs.items() if score.system
-        ],
-        "UAS by arcs from the root to the word (words)": [
-            ShareBar(name, score.right / score.words, f"({score.words:,})") for name, score in depths.items()
-        ],
-        "F1 by label (words of gold)": [ShareBar(name, score.f1, f"({score.gold:,})") for name, score in labels],
-    }
-    for caption, bars in charts.items():
-        if bars:
-            yield Figure(draw_bars(bars, caption), caption)
-
-
-def _confusions(gold: list[Sentence], system: list[Sentence]) -> Table:
-    rows = [["label in gold", "system's label", "words", "with the right head"]]
-    for pair in label_confusions(gold, system)[:CONFUSIONS]:
-        rows.append([pair.gold, pair.system, f"{pair.words:,}", f"{percent(pair.heads / pair.words)}%"])
-    return rows
-
-
-def _worst(gold: Sequence[ConlluSentence], systems: Sequence[ScoredSystem]) -> list[Section]:
-    """Draw the sentences in which the systems together have the most wrong words."""
-    errors = Counter[int]()
-    for index, sentence in enumerate(gold):
-        errors[index] = sum(wrong_words(sentence.words, system.parses[index]) for system in systems)
-    return [_compared(gold[index], index, systems) for index, count in errors.most_common(WORST) if count]
-
-
-def _compared(gold: ConlluSentence, index: int, systems: Sequence[ScoredSystem]) -> Section:
-    """Draw the gold tree of a sentence above the trees of the systems."""
-    tree = tree_of(gold)
-    figures = [figure_of(tree, None, "gold")]
-    for system in systems:
-        parse = system.parses[index]
-        drawn = tree_of(gold, gold.words.with_tree(parse.heads or (), parse.labels or ()))
-        figures.append(figure_of(drawn, tree, system.name))
-    return section_of(gold, index, figures)

@@ -11,9 +11,15 @@ from treeparse.cli.common import (
     real,
     tsv_line,
 )
-from treeparse.cli.models import SEVERAL, add_model_arguments, check_models, load_models, models_and_files
+from treeparse.cli.models import (
+    SEVERAL,
+    add_model_arguments,
+    check_models,
+    load_models,
+    models_and_files,
+    warn_of_mean_treebank,
+)
 from treeparse.corpus.request import check_outputs
-from treeparse.corpus.sentences import mean_treebank_remark
 from treeparse.data.annotations import figure
 from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.outputs import atomic_output
@@ -63,8 +69,7 @@ def run(args: argparse.Namespace) -> int:
         sentences = load_treebank(files, single_root=not args.multi_root)
     model, words = load_models(models, args), [sentence.words for sentence in sentences]
     options = {"batch_words": args.batch_words, "treebank": args.treebank}
-    if remark := mean_treebank_remark(model, args.treebank):
-        Console(quiet=args.quiet).remark(f"warning: {remark}")
+    warn_of_mean_treebank(model, args.treebank, args)
     with parsing_bar(words, hidden=args.quiet, remark="gold trees scored") as progress:
         gold = model.score_trees(words, progress=progress, **options)
     with parsing_bar(words, hidden=args.quiet, remark="parsed") as progress:
