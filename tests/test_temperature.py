@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from helpers.sentences import learnable_sentences
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser, ParserConfig
+from treeparse.model.scorer import ScorerOutput
 from treeparse.model.temperature import fit_temperatures, golden_section
 from treeparse.sentence import Sentence
 
@@ -70,6 +72,29 @@ def test_trees_and_labels_have_powers_of_their_own(arcs: float, labels: float) -
             right & [tree.labels[word] == parse.labels[word] for tree in every] for word, right in enumerate(rights)
         ]
         assert parse.label_probs == pytest.approx([probs @ right for right in rights], abs=1e-5)
+
+
+@pytest.mark.parametrize("labels", [1.0, 0.6])
+def test_label_scores_in_a_tensor_have_the_rule_of_the_root_the_temperature_and_the_treebanks_labels(
+    labels: float,
+) -> None:
+    parser = at(1.0, labels)
+    batch, count = parser.collate(SENTENCES[:2]), len(parser.label_names)
+    lengths, nodes = batch.lengths.tolist(), int(batch.lengths.max()) + 1
+    scores = torch.randn(2, nodes, nodes, count, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    possible = torch.ones(2, count, dtype=torch.bool)
+    possible[1, (parser.root_label + 1) % count] = False
+    for mask in (None, possible):
+        given = replace(batch, possible_labels=mask)
+        found = parser.distribution(given, ScorerOutput(torch.zeros(2, nodes, nodes), scores)).labels.log_probs()
+        for item, length in enumerate(lengths):
+            for word, head in permutations(range(length + 1), 2):
+                if not word:
+                    continue
+                allowed = torch.tensor([(head == 0) == (label == parser.root_label) for label in range(count)])
+                allowed = allowed if mask is None else allowed & possible[item]
+                weights = torch.where(allowed, (scores[item, head, word] / labels).exp(), 0.0)
+                torch.testing.assert_close(found[item, head, word].exp(), weights / weights.sum())
 
 
 def test_a_decoder_of_arcs_first_chooses_the_same_trees() -> None:
@@ -158,7 +183,7 @@ def test_impossible_trees_are_left_out_and_unknown_labels_count_for_arcs_alone()
         found = fit_temperatures(parser := at(1.0, 0.7), bare)
         assert (found.arcs, found.labels, found.left_out) == (alone.arcs, None, 0)
         assert parser.config.label_temperature == 0.7
-    with pytest.raises(TreeparseError, match="The model allows none of the trees"):
+    with pytest.raises(TreeparseError, match="The model allows none of the trees that"):
         fit_temperatures(at(1.0), [rootless])
     with pytest.raises(TreeparseError, match="but there is no sentence"):
         fit_temperatures(at(1.0), [])

@@ -25,9 +25,12 @@ def shipped_files(kind: str = "config") -> dict[str, Path]:
 
 
 def shipped_model(name: str | Path) -> Path | None:
-    """Return the folder of a model that comes with treeparse, by the code of its language; None for other names."""
+    """Return the folder of a model that comes with treeparse, by the code of its language; None for other names.
+
+    The name of a file or folder here is none.
+    """
     folder = _installed("models", "data/models") / str(name)
-    return folder if MODEL.fullmatch(str(name)) and folder.is_dir() else None
+    return folder if MODEL.fullmatch(str(name)) and folder.is_dir() and not Path(name).exists() else None
 
 
 def _installed(in_wheel: str, in_checkout: str) -> Path:

@@ -211,7 +211,7 @@ def local_folder(name: str | Path, revision: str | None = None) -> Path:
     if _is_local(name):
         if revision is not None:
             raise TreeparseError(f"{name} is a folder, which has no revisions: leave out {revision!r:.100}.")
-        return Path(name) if os.path.exists(name) else shipped_model(name) or Path(name)
+        return shipped_model(name) or Path(name)
     return snapshot(str(name), revision, [*FILES, CARD], _is_whole, lambda text: _no_model(str(name), revision, text))
 
 

@@ -39,7 +39,7 @@ from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
 from treeparse.trees import DISTRIBUTIONS, LabeledCRF, TreeCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
-from treeparse.trees.labels.sources import renormalised, with_root_rule
+from treeparse.trees.labels.sources import LabelTensor, renormalised, with_root_rule
 from treeparse.trees.parts import arcs_agreeing_with, arcs_of, named
 
 NOT_ONE_GRAPH = (
@@ -214,14 +214,13 @@ class Parser(nn.Module, AnyParser):
             arcs = arcs.masked_fill(~likely, -torch.inf)
         others = (part.of_arcs(likely) if isinstance(part, PartScores) else part for part in scores.others)
         base = self.trees((arcs, *others), batch.lengths, validate_args=validate)
-        labels, possible, config = scores.labels, batch.possible_labels, self.config
+        labels, config = scores.labels, self.config
         if isinstance(labels, Tensor):  # normalised to log P(label | arc)
             from_root = torch.arange(labels.shape[1], device=labels.device).unsqueeze(-1) == 0
-            labels = with_root_rule(labels.double() / config.label_temperature, from_root, self.root_label)
-            labels = labels if possible is None else labels.masked_fill(~possible[:, None, None], -torch.inf)
-            labels = labels.log_softmax(-1)
-        elif possible is not None or config.label_temperature != 1:
-            labels = renormalised(labels, 1 / config.label_temperature, possible)
+            labels = with_root_rule(labels.double(), from_root, self.root_label).log_softmax(-1)
+        if batch.possible_labels is not None or config.label_temperature != 1:
+            source = LabelTensor(labels) if isinstance(labels, Tensor) else labels
+            labels = renormalised(source, 1 / config.label_temperature, batch.possible_labels)
         return LabeledCRF(base if config.temperature == 1 else base.tempered(config.temperature), labels)
 
     def trees(self, scores: Sequence[Tensor], lengths: Tensor, *, validate_args: bool | None = None) -> TreeCRF:

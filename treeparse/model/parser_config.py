@@ -240,8 +240,9 @@ class ParserConfig:
         temperature: divides the scores of arcs and other parts, so that the probabilities of trees are the trained ones
             to the power ``1 / temperature``, normalised. Training fits it to the dev set at its end, and ``treeparse
             calibrate`` to other trees that the parser was not trained on.
-        label_temperature: divides the scores of labels; likewise of P(label | arc). Other decoders than arcs_first
-            weigh arcs against labels, so that the two temperatures may change a parse.
+        label_temperature: divides the scores of labels, so that P(label | arc) is the trained one to the power
+            ``1 / label_temperature``, normalised. It is fitted at the same times. Decoders other than arcs_first weigh
+            arcs against labels, so that the two temperatures may change a parse.
         scorer: the scorer's settings; their class names the scorer.
     """
 

@@ -1,8 +1,9 @@
 """Temperature scaling: fit a parser's probabilities to trees that it was not trained on (Guo et al. 2017, §4.2).
 
-Arcs and labels have a temperature each. The log probability of a labelled tree is that of its arcs plus that of each
-label given its arc, and each temperature has a part in one of the two alone. So both fits are exact, and together they
-maximise the likelihood of the labelled trees.
+There is one temperature for arcs and one for labels. The log probability of a labelled tree is the sum of the log
+probability of its arcs, which depends on the first temperature alone, and the log probabilities of its labels given
+their arcs, which depend on the second alone. Both fits are exact, and together they maximise the likelihood of the
+labelled trees.
 """
 
 import math
@@ -47,7 +48,7 @@ class TemperatureFits:
     arcs: TemperatureFit | None
     labels: TemperatureFit | None
     sentences: int  # whose trees the parser allows
-    left_out: int  # sentences whose trees it does not allow, as those of several roots
+    left_out: int  # sentences whose trees it does not allow, for example trees of several roots
 
 
 def fit_temperatures(parser: Parser, sentences: Sequence[Sentence], *, batch_words: int = 5000) -> TemperatureFits:
@@ -65,7 +66,10 @@ def fit_temperatures(parser: Parser, sentences: Sequence[Sentence], *, batch_wor
     check_own_trees(sentences)
     gold = _Gold(parser, sentences, batch_words)
     if not gold.sentences:
-        raise TreeparseError("The model allows none of the trees, as if all had several roots: which treebank is this?")
+        raise TreeparseError(
+            "The model allows none of the trees that its temperatures are to be fitted to: do all have several roots, "
+            "or crossing arcs? Fit them to other trees by treeparse calibrate."
+        )
     config = parser.config
     arcs = None if not gold.trees else _fit(config.temperature, gold.loss_of_arcs, gold.words)
     labels = None if not len(gold.labels) else _fit(config.label_temperature, gold.loss_of_labels, len(gold.labels))
@@ -127,7 +131,7 @@ class _Gold:
                 if p.has_sums and len(allowed):
                     self.trees.append((p.base, heads))
                 scores = p.labels.of_trees(heads)
-                is_known = (heads >= 0) & (labels >= 0) & (labels < scores.shape[-1])
+                is_known = (heads >= 0) & (labels >= 0)
                 own = scores.gather(-1, torch.where(is_known, labels, 0).unsqueeze(-1)).squeeze(-1)
                 used = is_known & (own > -torch.inf) & ((scores > -torch.inf).sum(-1) > 1)
                 parts.append((scores[used], labels[used]))

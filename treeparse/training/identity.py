@@ -19,7 +19,7 @@ from treeparse.training.trainer import BINDING
 # Settings that change no bit of the outcome: a run may resume with other values.
 FREE_SETTINGS = {
     "": ("output",),
-    "data": ("train", "treebanks", "dev", "unlabelled", "vectors", "workers", "start_method"),
+    "data": ("train", "treebanks", "dev", "train_on_dev", "unlabelled", "vectors", "workers", "start_method"),
     "optimization": ("steps",),  # the epochs count
 }
 

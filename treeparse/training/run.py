@@ -257,15 +257,17 @@ def _calibrate(parser: Parser, training: Training | LinearTraining, device: torc
     Returns whether there are trees to fit to.
     """
     dev, own = training.dev, parser.indexer
-    step = 1 + sum(map(len, dev)) // ENOUGH_WORDS
+    if not dev:
+        console.say("probabilities stay as trained, without a dev set: treeparse calibrate MODEL DEV fits them")
+        return False
     parser.indexer = training.indexer  # whose features may be cached
     try:
-        fits = fit_temperatures(parser.to(device), dev[::step])
-        scores = attachment_scores(dev, with_parses(dev, parser.parse(dev)))
-    except TreeparseError:
-        why = "data.dev has no tree that the model allows" if dev else "there is no dev set"
-        console.say(f"probabilities stay as trained, because {why}: treeparse calibrate MODEL DEV fits them")
+        fits = fit_temperatures(parser.to(device), dev[:: 1 + sum(map(len, dev)) // ENOUGH_WORDS])
+    except TreeparseError as error:
+        console.say(f"probabilities stay as trained. {error}")
         return False
+    else:
+        scores = attachment_scores(dev, with_parses(dev, parser.parse(dev)))
     finally:
         parser.indexer = own
         parser.to("cpu")

@@ -40,8 +40,9 @@ class EpochRecord:
         epoch: the last of these epochs, counted from 1.
         loss: mean over their words in nats.
         learning_rate: the rate of the last step.
-        dev_uas: UAS in [0, 1]; None without a dev set. Of several treebanks the mean, or that of data.dev_choice.
-        dev_las: LAS in [0, 1], likewise; None without a dev set, or if it has no labels.
+        dev_uas: UAS in [0, 1]; None without a dev set. If several treebanks have one, it is their mean, or the UAS of
+            data.dev_choice.
+        dev_las: LAS in [0, 1], of the same treebanks; None without a dev set, or if it has no labels.
         words_per_second: speed of training alone.
         seconds: time with the dev set.
         dev_loss: nats a word; None without a dev set.

@@ -167,14 +167,14 @@ def files_remark(data: DataConfig, treebanks: Treebanks) -> str:
         measure = f"measured on {len(treebanks.dev):,} sentences held out of them"
     if len({sentence.words.treebank for sentence in treebanks.dev}) > 1:
         measure += f", by the {f'scores of {data.dev_choice}' if data.dev_choice else 'mean over treebanks'}"
-    text = "" if data.unlabelled is None else f" and the text of {_file_names(data.unlabelled)}"
+    text = "" if data.unlabelled is None else f" and the text of {_file_names(listed(data.unlabelled))}"
     names = [(f"{name}: " if name else "") + _file_names(patterns) for name, patterns in _groups(data, "train")]
     return f"training on {', '.join(names)}{text}; {measure}"
 
 
-def _file_names(patterns: Sequence[str] | str) -> str:
+def _file_names(patterns: Sequence[str]) -> str:
     """Name the files of some patterns: all, or the first and the last of more than three."""
-    files = [str(path) for path in expand_paths([patterns] if isinstance(patterns, str) else patterns)]
+    files = [str(path) for path in expand_paths(patterns)]
     return ", ".join(files) if len(files) <= 3 else f"{len(files)} files, {files[0]} to {files[-1]}"
 
 

@@ -153,8 +153,8 @@ class Indexer:
 
         Missing heads and labels become -1. So do labels that training never saw, in the sentence's treebank if that is
         known, and labels that break the rule that arcs from the root, and no others, have the label that is reserved
-        for them. A batch without any has the heads
-        None. ``indices`` are the sentences' indices in a larger list, by default 0, 1, 2, ...
+        for them. A batch without any has the heads None. ``indices`` are the sentences' indices in a larger list, by
+        default 0, 1, 2, ...
         """
         if not sentences:
             raise TreeparseError("A batch needs at least one sentence.")
