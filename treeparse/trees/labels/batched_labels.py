@@ -71,9 +71,13 @@ class BatchedLabels:
         return self.log_probs_of_arcs(heads, labels).sum(-1)
 
     def log_probs_of_arcs(self, heads: Tensor, labels: Tensor) -> Tensor:
-        """Return the log probability ``(S, B, n+1)`` of each word's label given its arc; 0 without a head."""
-        values = self.of_labeled_trees(heads, labels) - self._at_heads(self.log_sums, heads)
-        return torch.where(heads >= 0, values, 0.0)
+        """Return the log probability ``(S, B, n+1)`` of each word's label given its arc; 0 without a head.
+
+        It is -inf for what is no arc, and on arcs without a label.
+        """
+        scores = self.of_labeled_trees(heads, labels)
+        sums = self._at_heads(torch.where(self.is_arc, self.log_sums, -torch.inf), heads)
+        return torch.where(heads >= 0, torch.where(sums > -torch.inf, scores - sums, -torch.inf), 0.0)
 
     def _at_heads(self, values: Tensor, heads: Tensor) -> Tensor:
         """Return the values ``(S, B, n+1)`` that arcs of trees have ``(B, n+1, n+1)``; 0 without a head."""

@@ -28,7 +28,7 @@ from treeparse.trees.labels import label_sums, sources
 from treeparse.trees.labels.batched_labels import BatchedLabeledTrees, BatchedLabels
 from treeparse.trees.labels.best_labels import BestLabeled
 from treeparse.trees.labels.sources import ForbiddenLabels, LabelSource, LabelTensor
-from treeparse.trees.look_ups import gather, rows_at
+from treeparse.trees.look_ups import rows_at
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, arcs_of, named, straight_through
 from treeparse.trees.randomness import Generators, item_seeds, perturbed
@@ -407,9 +407,8 @@ class LabeledCRF(TreeDistribution):
         if self._validate_args:
             check_head_range(heads, self.lengths)
         known = torch.where(labels >= 0, heads, -1)
-        scores = self.labels.of_trees(known.reshape(-1, known.shape[-1]))
-        probs = label_sums.log_probs(scores).exp().reshape(*known.shape, self.labels.count)
-        right = gather(probs, -1, labels.clamp(0, self.labels.count - 1).unsqueeze(-1)).squeeze(-1)
+        flat = (values.reshape(1, -1, known.shape[-1]) for values in (known, labels))
+        right = self.labels.log_probs_of_arcs(*flat).exp().reshape(known.shape)
         weights = torch.where(labels < self.labels.count, right, 0.0)
         return expected_accuracy(self.arcs.batched.in_batch_shape(self.arcs.batched.marginals), known, weights)
 
