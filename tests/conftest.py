@@ -51,10 +51,17 @@ def _fork_server(config: pytest.Config) -> str:
 
 
 @pytest.fixture(autouse=True)
-def validated() -> None:
-    """Arguments are validated, whatever a test before has compiled: torch.compile turns torch's default off."""
-    if "torch" in sys.modules:
-        sys.modules["torch"].distributions.Distribution.set_default_validate_args(True)
+def torch_as_before() -> Iterator[None]:
+    """Arguments are validated, whatever a test before has compiled: torch.compile turns torch's default off.
+
+    A test that leaves more threads behind fails: on few cores they would make the tests after it ten times as slow.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.distributions.Distribution.set_default_validate_args(True)
+    threads = torch and torch.get_num_threads()
+    yield
+    assert not torch or torch.get_num_threads() == threads
 
 
 @pytest.fixture

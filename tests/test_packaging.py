@@ -160,6 +160,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.mark.slow
 def test_a_container_trains_parses_and_lists(folder: Path, tiny_config: Path) -> None:
     """Kernels that this installation has compiled are compiled in the copy; others are compiled for the process."""
     site, work = folder / "site", folder / "work"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from helpers.commands import Capture
 from helpers.parsers import random_parser
 from helpers.sentences import learnable_sentences
@@ -91,6 +92,7 @@ def test_commands_quote_nothing_raw(
 SENTENCES = learnable_sentences(9, seed=3)
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "parse",
@@ -103,10 +105,8 @@ SENTENCES = learnable_sentences(9, seed=3)
     ],
     ids=["parse", "kbest", "sample", "score_trees", "stream"],
 )
-def test_each_batch_is_reported_by_the_indices_of_its_sentences(
-    parse: Callable[..., Any], threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torch.get_num_threads", lambda: threads)
+def test_each_batch_is_reported_by_the_indices_of_its_sentences(parse: Callable[..., Any], threads: int) -> None:
+    torch.set_num_threads(threads)
     parser, reported = random_parser(), list[Sequence[int]]()
     for model in (parser, Ensemble([parser, parser])):
         reported.clear()

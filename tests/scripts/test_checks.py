@@ -116,13 +116,10 @@ def test_outcomes_are_compared_with_those_before(tree: Path) -> None:
 
 
 SCRIPT = Path(check_compile.__file__)
-FIRST = ("labeled mode", "training step", check_compile.EXPORT)  # a training step compiles log partitions too
 
 
-@pytest.mark.parametrize(
-    "name",
-    [*FIRST, *(pytest.param(name, marks=pytest.mark.slow) for name in check_compile.rows() if name not in FIRST)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", check_compile.rows())
 def test_a_row_compiles(name: str) -> None:
     command = [sys.executable, str(SCRIPT), "--row", name, "--backend", "aot_eager"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
