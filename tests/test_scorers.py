@@ -40,7 +40,7 @@ class Distances(EncoderScorer):
         self.heads, self.dependents = (nn.Linear(encoder.output_size, size) for _ in range(2))
         self.distances = nn.Embedding(2 * farthest + 1, 1)
         self.labels = nn.Linear(encoder.output_size, len(indexer.label_names))
-        self.tags = TagScorer(encoder.output_size, {name: len(tags) for name, tags in indexer.tags.items()})
+        self.tags = TagScorer(encoder.output_size, {name: tags.items for name, tags in indexer.tags.items()})
 
     def forward(self, batch):
         nodes = self.encoder(batch)  # (B, n+1, encoder.output_size)

@@ -15,9 +15,8 @@ from treeparse.model.tagging import Tagging, TagWeights, shared_tags
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
 
-TAGGED = [
-    replace(s, xpos=None, feats=tuple("Tense=Past" if tag == "VERB" else "_" for tag in s.upos or ())) for s in TRAINING
-]
+FEATS = {"NOUN": "Case=Nom|Number=Sing", "VERB": "Number=Sing|Tense=Past"}
+TAGGED = [replace(s, xpos=None, feats=tuple(FEATS.get(tag, "_") for tag in s.upos or ())) for s in TRAINING]
 SENTENCES = [["Noun1", "Adj2", "Verb1"], ["Verb3"], ["Noun5", "Noun1", "Noun2", "Verb2"]]
 
 
@@ -35,8 +34,16 @@ def tagger(sentences: list[Sentence] = TAGGED, seed: int = 6, **weights: float) 
 def logits(parser: Parser, sentences: list[Sentence] | list[list[str]], column: str) -> Tensor:
     """``(B, n+1, tags)``, from the weights."""
     weights = parser.state_dict()
-    nodes = parser_encoder(parser)(parser.collate(sentences))
-    return nodes @ weights[f"scorer.tags.columns.{column}.weight"].T + weights[f"scorer.tags.columns.{column}.bias"]
+    nodes, layer = parser_encoder(parser)(parser.collate(sentences)), f"scorer.tags.columns.{column}"
+    if column == "feats":
+        values = nodes @ weights[f"{layer}.linear.weight"].T + weights[f"{layer}.linear.bias"]
+        names = [*dict.fromkeys(feature for tag in parser.tag_names[column] for feature in tag.split("|"))]
+        assert (*names,) == ("Case=Nom", "Number=Sing", "_", "Tense=Past")
+        names.remove("_")
+        of_feature = {name: values[..., row] for row, name in enumerate(names)} | {"_": torch.zeros(())}
+        tags = [sum(of_feature[feature] for feature in tag.split("|")) for tag in parser.tag_names[column]]
+        return torch.stack([torch.as_tensor(tag).expand(nodes.shape[:2]) for tag in tags], -1)
+    return nodes @ weights[f"{layer}.weight"].T + weights[f"{layer}.bias"]
 
 
 def expected_tags(parser: Parser, column: str) -> list[tuple[str, ...] | None]:
@@ -125,6 +132,17 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     (tmp_path / "model" / "config.json").write_text(text.replace('"feats": 0.5', '"feats": 0.0'), encoding="utf-8")
     with pytest.raises(TreeparseError, match=r"weights of the tags upos, but there are vocabularies of upos, feats\."):
         Parser.from_pretrained(tmp_path / "model")
+
+
+def test_auto_is_a_number_for_columns_that_there_are_and_that_are_not_read() -> None:
+    auto = TagWeights(upos="auto", xpos="auto", feats="auto")
+    assert auto.columns() == {} and replace(auto, xpos=2.0).columns() == {"xpos": 2.0}
+    parser = Parser.build(replace(CONFIG, tags=auto), TAGGED)
+    assert parser.config.tags == TagWeights(upos=0.5, feats=0.5) and [*parser.tag_names] == ["upos", "feats"]
+    reads = replace(CONFIG, tags=auto, encoder=replace(CONFIG.encoder, tags=("upos",)))
+    assert Parser.build(reads, TAGGED).config.tags == TagWeights(feats=0.5)
+    bare = [replace(s, upos=("_",) * len(s), feats=None) for s in TAGGED]
+    assert Parser.build(replace(CONFIG, tags=auto), bare).config.tags == TagWeights()
 
 
 def test_weights_of_tags() -> None:

@@ -1,4 +1,4 @@
-"""The guide's commands exist, its pictures are its script's own, its links hold; ``scripts/guide/build`` runs its code."""
+"""The guide's commands exist, its pictures are its script's own, its links hold; its build runs its code."""
 
 import pkgutil
 import re

@@ -73,12 +73,23 @@ def test_a_resumed_run_ends_as_an_unbroken_one(tagged: Path, tmp_path: Path, mon
     unbroken = train(load_config(tagged, [*TAGS, *SHORT, "--output", str(tmp_path / "unbroken")]), quiet=True)
     break_off(lambda: train(load_config(tagged, [*TAGS, *SHORT]), quiet=True), 1, 0, monkeypatch)
     resumed = train(load_config(tagged, [*TAGS, *SHORT]), resume=True, quiet=True)
-    assert "scorer.tags.columns.feats.weight" in weights(resumed) and equal(weights(resumed), weights(unbroken))
+    assert "scorer.tags.columns.feats.linear.weight" in weights(resumed) and equal(weights(resumed), weights(unbroken))
     kept = ("epoch", "loss", "dev_las", "dev_upos", "dev_ufeats", "term/UPOS")
     found, expected = ([[row[name] for name in kept] for row in rows(run.parent)] for run in (resumed, unbroken))
     assert found == expected
     with pytest.raises(TreeparseError, match=r"model\.tags\.upos was 1\.0 and is 2\.0"):
         train(load_config(tagged, [*TAGS, *SHORT, "--model.tags.upos=2"]), resume=True, quiet=True)
+
+
+def test_what_auto_chose_is_said_and_kept(tagged: Path, tmp_path: Path, capsys: Capture) -> None:
+    auto = ["--model.tags.upos=auto", "--model.tags.feats=auto", "--optimization.epochs=1"]
+    model = train(load_config(tagged, auto))
+    assert "learns to predict UPOS and FEATS, too" in capsys.readouterr().err
+    kept = load_config(model.parent / "config.yaml").model.tags
+    assert (kept.upos, kept.xpos, kept.feats) == (0.5, 0.0, 0.5)
+    assert [*Parser.from_pretrained(model).tag_names] == ["upos", "feats"]
+    more = train(load_config(tagged, [*auto, f"--init_from={model}", f"--output={tmp_path / 'more'}"]), quiet=True)
+    assert [*Parser.from_pretrained(more).tag_names] == ["upos", "feats"]
 
 
 def test_a_run_from_another_model(tagged: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -79,7 +79,7 @@ class BiaffineScorer(EncoderScorer):
         arc_size: size of the vectors that score arcs.
         label_size: size of the vectors that score labels.
         dropout: dropout of all these vectors.
-        tags: number of tags by column.
+        tags: the tags of each column that is predicted.
         parts: names of the kinds of part of three words.
         part_size: size of the vectors that score these.
     """
@@ -93,7 +93,7 @@ class BiaffineScorer(EncoderScorer):
         arc_size: int,
         label_size: int,
         dropout: float,
-        tags: Mapping[str, int],
+        tags: Mapping[str, Sequence[str]],
         parts: Sequence[str] = (),
         part_size: int = 0,
     ) -> None:

@@ -85,7 +85,8 @@ class Parser(nn.Module, AnyParser):
             TreeparseError: if ``config`` has another ``vector_size``, or if the encoder reads no vectors.
         """
         reader, features, initialise = config.reader.start([*sentences, *unlabelled], vectors)
-        parser = cls(config.with_reader(reader), Indexer.build(sentences, features, config.tags.columns()))
+        config = config.with_reader(reader).with_tags_of(sentences, features)
+        parser = cls(config, Indexer.build(sentences, features, config.tags.columns()))
         with torch.no_grad():
             initialise(getattr(parser.scorer, "encoder", parser.scorer))
         return parser

@@ -2,13 +2,13 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Self
 
 from treeparse import feature_templates
 from treeparse.data.columns import TREEBANK
-from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.indexer import Indexer, has_tags
 from treeparse.data.features.vector_files import WordVectors
 from treeparse.data.features.words import Features
 from treeparse.errors import TreeparseError
@@ -26,6 +26,9 @@ from treeparse.trees.families import Family
 ROLES: Mapping[str, str] = {"arcs": "hdb", "siblings": "hds", "grandparents": "hdg", "labels": "hdb"}
 MOST_BITS = 30
 TEMPERATURES = (1e-3, 1e3)  # lowest and highest
+AUTO: Literal["auto"] = "auto"
+TagWeight = float | Literal["auto"]
+AUTO_WEIGHT = 0.5
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class BiaffineConfig(ScorerConfig):
             arc_size=config.arc_size,
             label_size=config.label_size,
             dropout=config.dropout,
-            tags={column: len(tags) for column, tags in indexer.tags.items()},
+            tags={column: tags.items for column, tags in indexer.tags.items()},
             parts=config.part_names,
             part_size=config.part_size,
         )
@@ -190,28 +193,37 @@ class TagWeights:
     """The columns of tags that the parser predicts with the tree: the weight of each in the loss, 0 for none.
 
     The loss of a column is the mean cross-entropy over the words whose tag is known, in unlabelled text too. It is part
-    of the dev loss.
+    of the dev loss. ``auto`` is 0.5 for a column that the training sentences have and the encoder does not read, 0 for
+    others: predicting tags helps a parser of few sentences to read words that it does not know.
 
     Attributes:
         upos: weight of UPOS in the loss; 0 for a parser that does not predict it. predict --tags writes the predicted
             tags.
         xpos: weight of XPOS in the loss.
-        feats: weight of FEATS in the loss; all features of a word are one tag.
+        feats: weight of FEATS in the loss. All features of a word are one tag, whose score is the sum of theirs.
     """
 
-    upos: float = 0.0
-    xpos: float = 0.0
-    feats: float = 0.0
+    upos: TagWeight = 0.0
+    xpos: TagWeight = 0.0
+    feats: TagWeight = 0.0
 
     def __post_init__(self) -> None:
         for column, weight in vars(self).items():
-            if not 0 <= weight < math.inf:
-                raise TreeparseError(f"tags.{column} must be 0 or more and finite, got {weight}.")
+            if weight != AUTO and not 0 <= weight < math.inf:
+                raise TreeparseError(f"tags.{column} must be 0 or more and finite, or auto, got {weight}.")
+
+    def resolved(self, sentences: Sequence[Sentence], read: Collection[str]) -> Self:
+        """Return the weights with numbers for ``auto``; ``read`` are the columns that the model reads."""
+        chosen = {
+            column: AUTO_WEIGHT if column not in read and has_tags(sentences, column) else 0.0
+            for column, weight in vars(self).items()
+            if weight == AUTO
+        }
+        return replace(self, **chosen)
 
     def columns(self) -> dict[str, float]:
-        """The predicted columns and their weights."""
-        weights = {field.name: float(getattr(self, field.name)) for field in fields(self)}
-        return {column: weight for column, weight in weights.items() if weight}
+        """The predicted columns and their weights, without those that are ``auto``."""
+        return {column: float(weight) for column, weight in vars(self).items() if weight and weight != AUTO}
 
 
 @dataclass(frozen=True)
@@ -313,6 +325,11 @@ class ParserConfig:
     def with_reader(self, reader: ReaderConfig) -> Self:
         """Return the settings with others of the part that reads sentences; only encoders have any."""
         return replace(self, encoder=reader) if isinstance(reader, EncoderConfig) else self
+
+    def with_tags_of(self, sentences: Sequence[Sentence], features: Features) -> Self:
+        """Return the settings with numbers for the weights of tags that are ``auto``, by the training sentences."""
+        tagged = () if isinstance(self.scorer, LinearConfig) else sentences
+        return replace(self, tags=self.tags.resolved(tagged, features.tag_columns()))
 
     def shaping(self) -> dict[str, Any]:
         """Return the settings that decide the shapes or the meaning of weights, by their keys."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch.nn import functional
 from treeparse.kernels.networks import add_pair_products
 from treeparse.nn.embedding import SharedDropout
 from treeparse.nn.precision import may_use_kernels
+from treeparse.sentence import EMPTY
 
 SLOPE = 0.1  # of the leaky ReLU at negative inputs
 
@@ -148,15 +150,19 @@ class LabelVectors:
 
 
 class TagScorer(nn.Module):
-    """A linear layer over vectors of ``input_size`` for each column of tags; ``sizes`` counts the tags by column.
+    """Log probabilities of the tags of each column from vectors of ``input_size``, without columns without weights.
 
-    Without columns it has no weights.
+    A tag of UPOS or XPOS has weights of its own. The score of a tag of FEATS is the sum of the scores of its features,
+    so that rare combinations learn from common ones; other combinations than those of ``tags`` are impossible.
     """
 
-    def __init__(self, input_size: int, sizes: Mapping[str, int]) -> None:
+    def __init__(self, input_size: int, tags: Mapping[str, Sequence[str]]) -> None:
         super().__init__()
         self.columns: nn.ModuleDict = nn.ModuleDict(
-            {column: nn.Linear(input_size, count) for column, count in sizes.items()}
+            {
+                column: FeatureSums(input_size, names) if column == "feats" else nn.Linear(input_size, len(names))
+                for column, names in tags.items()
+            }
         )
 
     def forward(self, nodes: Tensor) -> dict[str, Tensor]:
@@ -166,6 +172,25 @@ class TagScorer(nn.Module):
         with torch.autocast(nodes.device.type, enabled=False):
             exact = nodes.to(next(self.parameters()).dtype)
             return {column: layer(exact).log_softmax(-1) for column, layer in self.columns.items()}
+
+
+class FeatureSums(nn.Module):
+    """Score tags of FEATS by their features, in the order in which ``tags`` first have them; "_" scores 0."""
+
+    features_of: Tensor
+
+    def __init__(self, input_size: int, tags: Sequence[str]) -> None:
+        super().__init__()
+        features_of = [tag.split("|") if tag != EMPTY else [] for tag in tags]
+        rows = {feature: row for row, feature in enumerate(dict.fromkeys(chain.from_iterable(features_of)))}
+        self.linear: nn.Linear = nn.Linear(input_size, len(rows))
+        table = torch.zeros(len(rows), len(tags))
+        for column, features in enumerate(features_of):
+            table[[rows[feature] for feature in features], column] = 1.0
+        self.register_buffer("features_of", table, persistent=False)
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        return self.linear(nodes) @ self.features_of
 
 
 def exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:

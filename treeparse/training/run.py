@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -186,6 +187,7 @@ def _prepare(
     bounds = {"max_words": data.batch_words, "max_squared": data.batch_squared}
     sampler = EpochSampler([*map(length, train)], **bounds, seed=config.seed, mix=mix, length=length)
     steps = steps_of(len(sampler), batches_per_step(config.trainer, processes.count))
+    config = replace(config, model=replace(config.model, tags=parser.config.tags))
     resolved = resolve_settings(config, data, steps, earlier)
     console.remark(files_remark(data, treebanks))
     say_columns(parser, train, console.remark)

@@ -142,7 +142,7 @@ def say_missing(train: Sequence[Sentence], dev: Sequence[Sentence], say: Say) ->
 
 
 def say_columns(parser: Parser, train: Sequence[Sentence], say: Say) -> None:
-    """Tell ``say`` which tags the model reads, or that it reads none though the treebank has some."""
+    """Tell ``say`` which tags the model reads and which it learns, or that it ignores those of the treebank."""
     if read := titles_of(parser.indexer.features.tag_columns()):
         say(
             f"the model reads {read} besides the words: scores on data.dev rest on its tags, and input without them "
@@ -151,10 +151,15 @@ def say_columns(parser: Parser, train: Sequence[Sentence], say: Say) -> None:
         return
     columns = {"UPOS": [s.upos for s in train], "FEATS": [s.feats for s in train]}
     has = [title for title, values in columns.items() if any(set(tags or ()) - {EMPTY} for tags in values)]
-    if has and not parser.tag_names:
+    if learned := titles_of(parser.tag_names):
+        say(
+            f"the model reads the words alone and learns to predict {learned}, too (model.tags); --config tagged reads "
+            "UPOS and FEATS, which its input must have"
+        )
+    elif has:
         say(
             f"data.train has {' and '.join(has)}, but the model reads the words alone: --config tagged reads UPOS and "
-            "FEATS, which its input must have; --model.tags.upos 0.1 learns to predict UPOS"
+            "FEATS, which its input must have; --model.tags.upos auto and --model.tags.feats auto learn to predict them"
         )
 
 

@@ -41,6 +41,11 @@ def known_tags(sentence: Sentence, column: str) -> Sequence[str | None]:
     return [None if tag == EMPTY and set(other) == {EMPTY} else tag for tag, other in zip(tags, others, strict=True)]
 
 
+def has_tags(sentences: Iterable[Sentence], column: str) -> bool:
+    """Return whether some word of the sentences has a tag in a column, upos, xpos or feats."""
+    return any(tag not in (None, EMPTY) for sentence in sentences for tag in known_tags(sentence, column))
+
+
 def tag_vocabularies(
     sentences: Sequence[Sentence], columns: Iterable[str], earlier: Mapping[str, Vocabulary] = NO_TAGS
 ) -> dict[str, Vocabulary]:
@@ -50,12 +55,12 @@ def tag_vocabularies(
     """
     vocabularies = {}
     for column in columns:
-        tags = [tag for sentence in sentences for tag in known_tags(sentence, column) if tag is not None]
-        if column not in earlier and set(tags) <= {EMPTY}:
+        if column not in earlier and not has_tags(sentences, column):
             raise TreeparseError(
                 f"There is no {COLUMNS[column].title} to learn: in every word of the training sentences it is _. Leave "
                 f"out model.tags.{column}, or name files that are tagged."
             )
+        tags = (tag for sentence in sentences for tag in known_tags(sentence, column) if tag is not None)
         vocabularies[column] = earlier.get(column, Vocabulary((), ())).extended(tags)
     return vocabularies
 
