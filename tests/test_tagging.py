@@ -138,9 +138,9 @@ def test_auto_is_a_number_for_columns_that_there_are_and_that_are_not_read() -> 
     auto = TagWeights(upos="auto", xpos="auto", feats="auto")
     assert auto.columns() == {} and replace(auto, xpos=2.0).columns() == {"xpos": 2.0}
     parser = Parser.build(replace(CONFIG, tags=auto), TAGGED)
-    assert parser.config.tags == TagWeights(upos=0.5, feats=0.5) and [*parser.tag_names] == ["upos", "feats"]
+    assert parser.config.tags == TagWeights(upos=1.0, feats=1.0) and [*parser.tag_names] == ["upos", "feats"]
     reads = replace(CONFIG, tags=auto, encoder=replace(CONFIG.encoder, tags=("upos",)))
-    assert Parser.build(reads, TAGGED).config.tags == TagWeights(feats=0.5)
+    assert Parser.build(reads, TAGGED).config.tags == TagWeights(feats=1.0)
     bare = [replace(s, upos=("_",) * len(s), feats=None) for s in TAGGED]
     assert Parser.build(replace(CONFIG, tags=auto), bare).config.tags == TagWeights()
 

@@ -28,7 +28,7 @@ MOST_BITS = 30
 TEMPERATURES = (1e-3, 1e3)  # lowest and highest
 AUTO: Literal["auto"] = "auto"
 TagWeight = float | Literal["auto"]
-AUTO_WEIGHT = 0.5
+AUTO_WEIGHT = 1.0
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class TagWeights:
     """The columns of tags that the parser predicts with the tree: the weight of each in the loss, 0 for none.
 
     The loss of a column is the mean cross-entropy over the words whose tag is known, in unlabelled text too. It is part
-    of the dev loss. ``auto`` is 0.5 for a column that the training sentences have and the encoder does not read, 0 for
+    of the dev loss. ``auto`` is 1 for a column that the training sentences have and the encoder does not read, 0 for
     others: predicting tags helps a parser of few sentences to read words that it does not know.
 
     Attributes:
