@@ -108,9 +108,10 @@ def test_the_tags_that_a_model_reads_or_could_read_are_said() -> None:
     said: list[str] = []
     for parser, sentences in ((plain, tagged), (reading, tagged), (plain, bare), (predicting, tagged)):
         say_columns(parser, sentences, said.append)
-    remedy, reads = said
+    remedy, reads, learns = said
     assert remedy.startswith("data.train has UPOS, but the model reads the words alone: --config tagged reads UPOS and")
     assert reads.startswith("the model reads UPOS and FEATS besides the words: ")
+    assert learns.startswith("the model reads the words alone and learns to predict UPOS, too (model.tags); --config")
 
 
 def without_label(text: str, form: str) -> str:
