@@ -8,7 +8,7 @@ from torch import Tensor
 
 from treeparse.batch import Batch, moved
 from treeparse.errors import NoTreeError, TreeparseError
-from treeparse.objectives.objective import USUAL_SMOOTHING, Data, Objective, Term, check_smoothing
+from treeparse.objectives.objective import Data, Objective, Term, check_smoothing
 from treeparse.trees import LabeledCRF
 from treeparse.trees.arc_conflicts import has_nonprojective_arc
 from treeparse.trees.parts import named
@@ -25,29 +25,26 @@ class TreeLikelihood(Objective):
         smoothing: the share of each known head's probability, and of each known label's, that all possible heads or
             labels of the word get in equal parts. For trees of one root, the loss is then the cross-entropy to the gold
             tree mixed with the uniform distribution over all trees, whose marginals are equal. ``trees: nonprojective``
-            alone have these; None is 0.03 for them and 0 for others.
+            alone have these.
     """
 
     data: ClassVar[Data] = "labelled"
 
-    def __init__(self, smoothing: float | None = 0.0) -> None:
+    def __init__(self, smoothing: float = 0.0) -> None:
         super().__init__()
-        self.smoothing: float | None = check_smoothing(smoothing)
+        self.smoothing: float = check_smoothing(smoothing)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` nats; infinite for complete heads that are no tree. Raises if partial heads fit no tree."""
-        family, smoothing = distribution.base.family, self.smoothing
-        has_equal_marginals = family.crossing and not family.part_kinds
-        if smoothing is None:
-            smoothing = USUAL_SMOOTHING if has_equal_marginals else 0.0
-        if not smoothing:
+        if not self.smoothing:
             return self._loss(distribution, batch)
-        if not has_equal_marginals:
+        family = distribution.base.family
+        if family.part_kinds or not family.crossing:
             raise TreeparseError(
                 f"Smoothing spreads the probability of a head over all words, which {family.name} trees do not allow: "
                 "train with smoothing 0, or with trees: nonprojective."
             )
-        return self._loss(distribution, batch) + smoothing * smoothing_loss(distribution, batch)
+        return self._loss(distribution, batch) + self.smoothing * smoothing_loss(distribution, batch)
 
     def _loss(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         heads, labels, partial = known_trees(distribution, batch)
@@ -80,15 +77,14 @@ class HeadSelection(Objective):
 
     Args:
         smoothing: the share of each known head's probability, and of each known label's, that all possible heads or
-            labels of the word get in equal parts (Szegedy et al. 2016, §7); None is 0.03.
+            labels of the word get in equal parts (Szegedy et al. 2016, §7).
     """
 
     data: ClassVar[Data] = "labelled"
 
-    def __init__(self, smoothing: float | None = 0.0) -> None:
+    def __init__(self, smoothing: float = 0.0) -> None:
         super().__init__()
-        smoothing = check_smoothing(smoothing)
-        self.smoothing: float = USUAL_SMOOTHING if smoothing is None else smoothing
+        self.smoothing: float = check_smoothing(smoothing)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` nats, summed over the words of known head; infinite if a known head is forbidden.

@@ -14,7 +14,6 @@ from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF
 
 Data = Literal["labelled", "unlabelled", "all"]
-USUAL_SMOOTHING = 0.03
 """Which sentences: "labelled" have a known head, "unlabelled" have none."""
 
 N = TypeVar("N", bound=str)
@@ -170,9 +169,9 @@ def check_temperature(temperature: float) -> float:
     return temperature
 
 
-def check_smoothing(smoothing: float | None) -> float | None:
-    """Return the share, or raise unless it is None, or at least 0 and less than 1."""
-    if smoothing is not None and not 0 <= smoothing < 1:
+def check_smoothing(smoothing: float) -> float:
+    """Return the share, or raise unless it is at least 0 and less than 1."""
+    if not 0 <= smoothing < 1:
         raise TreeparseError(f"smoothing must be at least 0 and less than 1, got {smoothing}.")
     return smoothing
 
