@@ -23,7 +23,7 @@ def test_train_and_resume(tiny_config: Path, tmp_path: Path, capsys: Capture) ->
     assert shown.err.splitlines() == [
         f"treeparse: training on {tmp_path / 'train.conllu'}; measured on {tmp_path / 'dev.conllu'}",
         "treeparse: data.train has UPOS, but the model reads the words alone: --config tagged reads UPOS and "
-        "FEATS, which its input must have; --model.tags.upos auto and --model.tags.feats auto learn to predict them",
+        "FEATS, which its input must have; --model.tags.upos 1 and --model.tags.feats 1 learn to predict them",
         "treeparse: chosen for this treebank and machine: optimization.dev_every 1",
         "treeparse: warning: the learning rate rises over 5 of 5 steps (optimization.warmup_steps; auto is 3% of them)",
         "treeparse: warning: 5 steps are few to learn from: raise optimization.steps, or lower data.batch_words",

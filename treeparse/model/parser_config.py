@@ -28,7 +28,7 @@ MOST_BITS = 30
 TEMPERATURES = (1e-3, 1e3)  # lowest and highest
 AUTO: Literal["auto"] = "auto"
 TagWeight = float | Literal["auto"]
-AUTO_WEIGHT = 1.0
+AUTO_WEIGHT, MOST_WORDS = 1.0, 100_000  # where tags are learned by themselves
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,9 @@ class TagWeights:
     """The columns of tags that the parser predicts with the tree: the weight of each in the loss, 0 for none.
 
     The loss of a column is the mean cross-entropy over the words whose tag is known, in unlabelled text too. It is part
-    of the dev loss. ``auto`` is 1 for a column that the training sentences have and the encoder does not read, 0 for
-    others: predicting tags helps a parser of few sentences to read words that it does not know.
+    of the dev loss. ``auto`` is 1 for a column that the encoder does not read, if training sentences of fewer than
+    100,000 words have it, and 0 otherwise: predicting tags helps a parser to read rare words, of which large treebanks
+    have few.
 
     Attributes:
         upos: weight of UPOS in the loss; 0 for a parser that does not predict it. predict --tags writes the predicted
@@ -214,8 +215,9 @@ class TagWeights:
 
     def resolved(self, sentences: Sequence[Sentence], read: Collection[str]) -> Self:
         """Return the weights with numbers for ``auto``; ``read`` are the columns that the model reads."""
+        is_small = sum(map(len, sentences)) < MOST_WORDS
         chosen = {
-            column: AUTO_WEIGHT if column not in read and has_tags(sentences, column) else 0.0
+            column: AUTO_WEIGHT if is_small and column not in read and has_tags(sentences, column) else 0.0
             for column, weight in vars(self).items()
             if weight == AUTO
         }

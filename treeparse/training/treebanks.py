@@ -159,7 +159,7 @@ def say_columns(parser: Parser, train: Sequence[Sentence], say: Say) -> None:
     elif has:
         say(
             f"data.train has {' and '.join(has)}, but the model reads the words alone: --config tagged reads UPOS and "
-            "FEATS, which its input must have; --model.tags.upos auto and --model.tags.feats auto learn to predict them"
+            "FEATS, which its input must have; --model.tags.upos 1 and --model.tags.feats 1 learn to predict them"
         )
 
 
