@@ -57,11 +57,13 @@ def torch_as_before() -> Iterator[None]:
     A test that leaves more threads behind fails: on few cores they would make the tests after it ten times as slow.
     """
     torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.distributions.Distribution.set_default_validate_args(True)
-    threads = torch and torch.get_num_threads()
+    if torch is None:
+        yield
+        return
+    torch.distributions.Distribution.set_default_validate_args(True)
+    threads = torch.get_num_threads()
     yield
-    assert not torch or torch.get_num_threads() == threads
+    assert torch.get_num_threads() == threads
 
 
 @pytest.fixture

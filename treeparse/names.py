@@ -19,6 +19,7 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 Tag = Literal["upos", "xpos", "feats"]
 TAGS: tuple[Tag, ...] = get_args(Tag)
 
+Auto = Literal["auto"]  # resolved from the treebank and the machine when training begins
 Schedule = Literal["linear", "cosine", "constant"]  # of the learning rate
 Algorithm = Literal["perceptron", "mira", "log_linear"]  # by which a linear model learns
 Mixing = Literal["together", "turns"]  # of labelled and unlabelled sentences: in one batch, or batches take turns

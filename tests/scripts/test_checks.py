@@ -119,7 +119,7 @@ SCRIPT = Path(check_compile.__file__)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", check_compile.rows())
+@pytest.mark.parametrize("name", [*check_compile.rows(), check_compile.EXPORT])
 def test_a_row_compiles(name: str) -> None:
     command = [sys.executable, str(SCRIPT), "--row", name, "--backend", "aot_eager"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)

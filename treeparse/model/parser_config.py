@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from treeparse import feature_templates
 from treeparse.data.columns import TREEBANK
@@ -15,7 +15,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model.biaffine_scorer import BiaffineScorer
 from treeparse.model.linear_scorer import LinearScorer
 from treeparse.model.scorer import Scorer
-from treeparse.names import Decoder, decoder_named
+from treeparse.names import Auto, Decoder, decoder_named
 from treeparse.nn import BiLSTMConfig, EncoderConfig
 from treeparse.nn.encoder_config import Learner, ReaderConfig, check_counts, check_rates
 from treeparse.sentence import Sentence
@@ -26,9 +26,8 @@ from treeparse.trees.families import Family
 ROLES: Mapping[str, str] = {"arcs": "hdb", "siblings": "hds", "grandparents": "hdg", "labels": "hdb"}
 MOST_BITS = 30
 TEMPERATURES = (1e-3, 1e3)  # lowest and highest
-AUTO: Literal["auto"] = "auto"
-TagWeight = float | Literal["auto"]
-AUTO_WEIGHT, MOST_WORDS = 1.0, 100_000  # where tags are learned by themselves
+# Learned tags gain 2 LAS on 37,000 words of Turkish and lose half a point on 205,000 of English.
+AUTO_WEIGHT, AUTO_WORDS = 1.0, 100_000
 
 
 @dataclass(frozen=True)
@@ -193,9 +192,8 @@ class TagWeights:
     """The columns of tags that the parser predicts with the tree: the weight of each in the loss, 0 for none.
 
     The loss of a column is the mean cross-entropy over the words whose tag is known, in unlabelled text too. It is part
-    of the dev loss. ``auto`` is 1 for a column that the encoder does not read, if training sentences of fewer than
-    100,000 words have it, and 0 otherwise: predicting tags helps a parser to read rare words, of which large treebanks
-    have few.
+    of the dev loss. ``auto`` is 1 if the training sentences have the column and fewer than 100,000 words, and the
+    encoder does not read the column; otherwise it is 0.
 
     Attributes:
         upos: weight of UPOS in the loss; 0 for a parser that does not predict it. predict --tags writes the predicted
@@ -204,28 +202,28 @@ class TagWeights:
         feats: weight of FEATS in the loss. All features of a word are one tag, whose score is the sum of theirs.
     """
 
-    upos: TagWeight = 0.0
-    xpos: TagWeight = 0.0
-    feats: TagWeight = 0.0
+    upos: float | Auto = 0.0
+    xpos: float | Auto = 0.0
+    feats: float | Auto = 0.0
 
     def __post_init__(self) -> None:
         for column, weight in vars(self).items():
-            if weight != AUTO and not 0 <= weight < math.inf:
+            if weight != "auto" and not 0 <= weight < math.inf:
                 raise TreeparseError(f"tags.{column} must be 0 or more and finite, or auto, got {weight}.")
 
     def resolved(self, sentences: Sequence[Sentence], read: Collection[str]) -> Self:
         """Return the weights with numbers for ``auto``; ``read`` are the columns that the model reads."""
-        is_small = sum(map(len, sentences)) < MOST_WORDS
+        is_small = sum(map(len, sentences)) < AUTO_WORDS
         chosen = {
             column: AUTO_WEIGHT if is_small and column not in read and has_tags(sentences, column) else 0.0
             for column, weight in vars(self).items()
-            if weight == AUTO
+            if weight == "auto"
         }
         return replace(self, **chosen)
 
     def columns(self) -> dict[str, float]:
         """The predicted columns and their weights, without those that are ``auto``."""
-        return {column: float(weight) for column, weight in vars(self).items() if weight and weight != AUTO}
+        return {column: float(weight) for column, weight in vars(self).items() if weight and weight != "auto"}
 
 
 @dataclass(frozen=True)

@@ -152,8 +152,8 @@ class LabelVectors:
 class TagScorer(nn.Module):
     """Log probabilities of the tags of each column from vectors of ``input_size``, without columns without weights.
 
-    A tag of UPOS or XPOS has weights of its own. The score of a tag of FEATS is the sum of the scores of its features,
-    so that rare combinations learn from common ones; other combinations than those of ``tags`` are impossible.
+    Each tag of UPOS and XPOS has its own weights. The score of a tag of FEATS is the sum of the scores of its features,
+    because rare combinations then learn from common ones. The scorer predicts only tags that are in ``tags``.
     """
 
     def __init__(self, input_size: int, tags: Mapping[str, Sequence[str]]) -> None:
@@ -177,20 +177,22 @@ class TagScorer(nn.Module):
 class FeatureSums(nn.Module):
     """Score tags of FEATS by their features, in the order in which ``tags`` first have them; "_" scores 0."""
 
-    features_of: Tensor
+    is_in_tag: Tensor  # (features, tags), 1 or 0
 
     def __init__(self, input_size: int, tags: Sequence[str]) -> None:
         super().__init__()
-        features_of = [tag.split("|") if tag != EMPTY else [] for tag in tags]
-        rows = {feature: row for row, feature in enumerate(dict.fromkeys(chain.from_iterable(features_of)))}
-        self.linear: nn.Linear = nn.Linear(input_size, len(rows))
-        table = torch.zeros(len(rows), len(tags))
-        for column, features in enumerate(features_of):
-            table[[rows[feature] for feature in features], column] = 1.0
-        self.register_buffer("features_of", table, persistent=False)
+        features_by_tag = [tag.split("|") if tag != EMPTY else [] for tag in tags]
+        features = [*dict.fromkeys(chain.from_iterable(features_by_tag))]
+        self.linear: nn.Linear = nn.Linear(input_size, len(features))
+        table = torch.zeros(len(features), len(tags))
+        rows = {feature: row for row, feature in enumerate(features)}
+        for column, of_tag in enumerate(features_by_tag):
+            table[[rows[feature] for feature in of_tag], column] = 1.0
+        self.register_buffer("is_in_tag", table, persistent=False)
 
     def forward(self, nodes: Tensor) -> Tensor:
-        return self.linear(nodes) @ self.features_of
+        """Map vectors (B, n+1, input_size) to scores (B, n+1, tags)."""
+        return self.linear(nodes) @ self.is_in_tag
 
 
 def exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:

@@ -12,11 +12,10 @@ import yaml
 from treeparse.errors import TreeparseError
 from treeparse.model.parser_config import LinearConfig, ParserConfig
 from treeparse.model.settings import plain_settings
-from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule
+from treeparse.names import Algorithm, Auto, CacheDtype, Mixing, Schedule
 from treeparse.nn import TransformerConfig
 from treeparse.training.trainer import TrainerSettings
 
-Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
 SEEDS = 2**63
 MOST, MOST_EPOCHS = 10**9, 10**6  # of any whole number: what is larger would never end, or never start
 TREEBANK_NAME = re.compile(r"[A-Za-z0-9_-]+")

@@ -13,7 +13,7 @@ from treeparse.data.batches.mixing import SmoothedDraw, TrainingMix
 from treeparse.data.batches.unlabelled import UnlabelledText
 from treeparse.data.columns import titles_of
 from treeparse.data.conllu import ConlluSentence, load_treebank
-from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, has_tree, with_plain_labels
+from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, has_tags, has_tree, with_plain_labels
 from treeparse.data.files import check_rereadable, expand_paths
 from treeparse.data.statistics import missing_forms
 from treeparse.data.validation import NO_HEAD
@@ -142,23 +142,21 @@ def say_missing(train: Sequence[Sentence], dev: Sequence[Sentence], say: Say) ->
 
 
 def say_columns(parser: Parser, train: Sequence[Sentence], say: Say) -> None:
-    """Tell ``say`` which tags the model reads and which it learns, or that it ignores those of the treebank."""
+    """Tell ``say`` which tags the model reads or learns. If there are none, say which ones the treebank has."""
     if read := titles_of(parser.indexer.features.tag_columns()):
         say(
             f"the model reads {read} besides the words: scores on data.dev rest on its tags, and input without them "
             "cannot be parsed"
         )
         return
-    columns = {"UPOS": [s.upos for s in train], "FEATS": [s.feats for s in train]}
-    has = [title for title, values in columns.items() if any(set(tags or ()) - {EMPTY} for tags in values)]
     if learned := titles_of(parser.tag_names):
         say(
             f"the model reads the words alone and learns to predict {learned}, too (model.tags); --config tagged reads "
             "UPOS and FEATS, which its input must have"
         )
-    elif has:
+    elif unused := titles_of(column for column in ("upos", "feats") if has_tags(train, column)):
         say(
-            f"data.train has {' and '.join(has)}, but the model reads the words alone: --config tagged reads UPOS and "
+            f"data.train has {unused}, but the model reads the words alone: --config tagged reads UPOS and "
             "FEATS, which its input must have; --model.tags.upos 1 and --model.tags.feats 1 learn to predict them"
         )
 
