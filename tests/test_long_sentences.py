@@ -65,6 +65,7 @@ def megabytes(forks: Forks) -> dict[str, float]:
     return dict(map(json.loads, done.stdout.splitlines()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", JOBS)
 def test_a_long_sentence_takes_little_memory(job: str, megabytes: dict[str, float]) -> None:
     assert megabytes[job] < 80

@@ -251,6 +251,7 @@ def test_what_cannot_be_shared_out(model: str, source: str, capsys: Capture) -> 
 # ---------------------------------------------------------------- memory and raw text
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_input(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def chain(self: Parser, sentences: Sequence[ConlluSentence], *_: object, **options: object) -> list[list[Parse]]:
         return [

@@ -249,6 +249,7 @@ def has_ended(lock: Path) -> bool:
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_workers_end_with_their_parent(
     waiting: tuple[subprocess.Popen[bytes], TextIO, list[Path]], number: signal.Signals
@@ -261,6 +262,7 @@ def test_workers_end_with_their_parent(
     wait_until(lambda: all(map(has_ended, locks)))
 
 
+@pytest.mark.slow
 def test_workers_ignore_ctrl_c(waiting: tuple[subprocess.Popen[bytes], TextIO, list[Path]]) -> None:
     """Which a terminal sends to all processes: the parent ends the others."""
     process, pipe, locks = waiting
@@ -272,6 +274,7 @@ def test_workers_ignore_ctrl_c(waiting: tuple[subprocess.Popen[bytes], TextIO, l
     assert len([*read_conllu("out.conllu")]) == 7
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_input(folder: Path) -> None:
     peaks = list[int]()
     for chunks in (2, 20, 200):  # the first imports modules

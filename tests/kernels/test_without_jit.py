@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_kernels_run_uncompiled() -> None:
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         return

@@ -137,6 +137,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # other tests run in this process
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_every_table_is_measured_some_anew(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduce_sampling, "EWT", TINY)

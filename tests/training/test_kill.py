@@ -154,6 +154,7 @@ def test_a_pipe_is_refused_before_it_is_read(config: Path, tmp_path: Path) -> No
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_killed_rounds_are_resumed(config: Path, forks: Forks, tmp_path: Path) -> None:
     """At three points in turn: each process resumes what the one before left."""

@@ -91,6 +91,7 @@ async def listening(service: Service, host: str, port: int) -> AsyncIterator[str
         access_log=None,
         handler_cancellation=True,  # if the client has left
         keepalive_timeout=limits.client_seconds,  # also for the headers of a request
+        lingering_time=limits.client_seconds,  # for the rest of a request that was refused
         shutdown_timeout=limits.client_seconds + limits.seconds,
         max_line_size=LONGEST_QUERY,
     )
