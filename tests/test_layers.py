@@ -41,7 +41,7 @@ ALLOWED = {
     "objectives": GROUND | {"trees", "data"},
     "feature_templates": GROUND | {"kernels", "trees", "data"},
     "rules": GROUND | {"trees", "data"},
-    "model": GROUND | {"kernels", "trees", "data", "nn", "objectives", "feature_templates", "rules"},
+    "model": GROUND | {"kernels", "trees", "data", "nn", "metrics", "objectives", "feature_templates", "rules"},
     "corpus": GROUND | {"data", "rules", "model"},
     "spacy_component": GROUND | {"trees", "data", "model", "corpus"},
     "training": GROUND | {"progress", "kernels", "trees", "data", "nn", "metrics", "objectives", "model"},

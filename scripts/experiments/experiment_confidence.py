@@ -1,4 +1,4 @@
-"""How far a parser's probabilities can be trusted: calibration, sets of heads, and errors of annotation found by them.
+"""How far a parser's probabilities can be trusted: calibration, sets of heads, certain words, and annotation errors.
 
     export TREEPARSE_TREEBANKS=...   # the folder that holds UD_English-EWT
     python -m scripts.experiments.experiment_confidence --model runs/fast/model
@@ -9,8 +9,9 @@ set, drawn at random, get another head, drawn from those with which the sentence
 the probability of their head and label, and those found are the changed ones among as many first ones. Sets of heads by
 split conformal prediction, from the dev set too, should hold the head of 95% and of 90% of the test set's words; the
 error of that share is over sentences. As dev and test sets may differ, the same is told of halves of both together,
-drawn at random 100 times: one half in the place of the dev set, the other in that of the test set. Another treebank has
-its own --files, and folder of a --model:
+drawn at random 100 times: one half in the place of the dev set, the other in that of the test set. So is that of the
+words that --certain keeps, over 20 halves, and which share of the words they are. Another treebank has its own --files,
+and folder of a --model:
 
     treeparse train --config fast --output runs/turkish --data.train ... --data.dev ...
     python -m scripts.experiments.experiment_confidence --files UD_Turkish-IMST/tr_imst-ud-{}.conllu
@@ -25,21 +26,26 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
+from statistics import mean, stdev
 
 from scripts.support.training.options import add_run_options, working_folder
 from scripts.support.training.runs import Record, append_record, read_records, train_and_score
 
 from treeparse.data import load_treebank
 from treeparse.data.parses import with_parses
-from treeparse.metrics import conformal_threshold, parse_calibration
+from treeparse.metrics import conformal_threshold, conformal_trees, parse_calibration
 from treeparse.model import Parser
+from treeparse.model.promises import HeldOut
 from treeparse.sentence import Sentence, tree_problem
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_confidence.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"
-TRAINED, CALIBRATED, SUSPECTS, HEAD_SETS = SETTINGS = ("as trained", "calibrated", "suspects", "head sets")
+TRAINED, CALIBRATED, SUSPECTS, HEAD_SETS, CERTAIN = SETTINGS = (
+    *("as trained", "calibrated", "suspects", "head sets"),
+    "certain words",
+)
 ALPHAS = (0.05, 0.1)
 TEMPERATURES = ("temperature", "label_temperature")
 RUN = ("treebank", "config", "setting")  # tell the results of a file apart
@@ -73,6 +79,8 @@ class Experiment:
             return suspects(parser, self._sentences("dev"), self.changed, self.seed)
         if setting == HEAD_SETS:
             return head_sets(parser, self._sentences("dev"), self._sentences("test"))
+        if setting == CERTAIN:
+            return certain_words(parser, [*self._sentences("dev"), *self._sentences("test")])
         if setting == TRAINED:
             parser.config = replace(parser.config, **dict.fromkeys(TEMPERATURES, 1.0))
         return calibration_errors(parser, self._sentences("test"))
@@ -148,6 +156,29 @@ def held_in_halves(parser: Parser, gold: Sequence[Sentence], alpha: float, times
     return sum(shares) / times
 
 
+def certain_words(parser: Parser, gold: Sequence[Sentence], times: int = 20) -> Record:
+    """What --certain keeps of one half of the sentences, by the other half, and how right it is: mean and deviation."""
+    found = HeldOut(parser, gold)
+    pairs, stream, figures = list(zip(found.certainties, found.right, strict=True)), random.Random(1), {}
+    for of, alpha in product(("sentences", "words"), ALPHAS):
+        rows = []
+        for _ in range(times):
+            stream.shuffle(pairs)
+            first, second = pairs[::2], pairs[1::2]
+            least = conformal_trees(*zip(*first, strict=True), alpha, of=of)
+            kept = [
+                [is_right for certainty, is_right in zip(*pair, strict=True) if certainty >= least] for pair in second
+            ]
+            right = sum(map(all, kept)) if of == "sentences" else sum(sum(own) / len(own) if own else 1 for own in kept)
+            rows.append((right / len(second), sum(map(len, kept)) / sum(len(own) for _, own in second)))
+        columns = zip(*rows, strict=True)
+        names = ("right", "kept")
+        figures[f"{of} {alpha}"] = {
+            name: [round(mean(column), 6), round(stdev(column), 6)] for name, column in zip(names, columns, strict=True)
+        }
+    return figures
+
+
 def with_wrong_heads(gold: Sequence[Sentence], count: int, seed: int) -> tuple[list[Sentence], set[tuple[int, int]]]:
     """The sentences with another head for so many words, and which these are: sentence and word, from 0.
 
@@ -170,7 +201,7 @@ def with_wrong_heads(gold: Sequence[Sentence], count: int, seed: int) -> tuple[l
 
 def tables(records: Sequence[Record]) -> Iterator[str]:
     """Markdown: the calibration before and after, and what was found."""
-    *calibrated, found, sets = records
+    *calibrated, found, sets, certain = records
     yield "| test set | temperature | probability | right | ECE | ECE, equal mass | Brier score |"
     yield "|:--|--:|--:|--:|--:|--:|--:|"
     for kind, title in KINDS.items():
@@ -191,6 +222,10 @@ def tables(records: Sequence[Record]) -> Iterator[str]:
         each = sets[str(alpha)]
         held = f"{100 * each['held']:.2f} ± {100 * each['error']:.2f} | {each['size']:.2f}"
         yield f"| {1 - alpha:.0%} | {held} | {100 * each['held_in_halves']:.2f} |"
+    yield from ("", "| certain words, right for | right | words kept |", "|:--|--:|--:|")
+    for of, alpha in product(("sentences", "words"), ALPHAS):
+        cells = (f"{100 * share:.2f} ± {100 * deviation:.2f}" for share, deviation in certain[f"{of} {alpha}"].values())
+        yield f"| {1 - alpha:.0%} of {of} | {' | '.join(cells)} |"
 
 
 def _temperatures(record: Record, kind: str) -> str:

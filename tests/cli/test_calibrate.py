@@ -13,6 +13,7 @@ from helpers.sentences import learnable_sentences
 
 from treeparse.metrics import parse_calibration
 from treeparse.model import Parser
+from treeparse.model.promises import fit_promises
 from treeparse.model.temperature import fit_temperatures
 from treeparse.sentence import Sentence
 
@@ -32,6 +33,7 @@ def test_the_temperature_is_fitted_and_kept(model: str, dev: str, tmp_path: Path
     parser.config = replace(parser.config, temperature=1.5, label_temperature=0.5)
     parser.save_config(folder)
     fits = fit_temperatures(parser, DEV)
+    fit_promises(parser, DEV)
     assert run("calibrate", folder, dev) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "12 sentences"

@@ -1,4 +1,4 @@
-"""``predict --probabilities`` and ``--head-sets``: what they write is the parser's, and the files stay valid."""
+"""``predict --probabilities``, ``--head-sets``, ``--certain``: what they write is the parser's; files stay valid."""
 
 import math
 from dataclasses import replace
@@ -16,6 +16,7 @@ from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.nbest import read_nbest
 from treeparse.metrics import conformal_threshold
 from treeparse.model import Parse, Parser
+from treeparse.model.promises import HeldOut
 from treeparse.sentence import Sentence
 
 TAGGED = MULTIWORD.replace("advmod\t_\t_", "advmod\t_\tGloss=now|ArcProb=0.1").replace("id = m", "id = n")
@@ -182,8 +183,48 @@ def test_beside_probabilities_and_of_several_models(model: str, tmp_path: Path) 
         assert incidents(target) == []
 
 
-def test_sets_that_cannot_be(model: str, source: str, capsys: Capture) -> None:
-    for options in (["--head-sets", "0.1"], ["--held-out", source]):
-        assert "Sets of heads need both" in error_of(capsys, "predict", model, source, *options)
-    problem = "must be a share of words above 0 and below 1, got '5%'"
-    assert problem in error_of(capsys, "predict", model, source, "--head-sets", "5%")
+@pytest.mark.parametrize(
+    "options", [[], ["--certain-of", "words"], ["--certain-of", "words", "--certain-delta", "0.3"]]
+)
+def test_words_that_are_less_certain_are_left_open(
+    model: str, parser: Parser, tmp_path: Path, options: list[str]
+) -> None:
+    """The file is a partial treebank; with sets of heads, too, open words keep their sets."""
+    held_out, new = learnable_sentences(40, seed=8), learnable_sentences(12, seed=9)
+    dev = written(tmp_path / "dev.conllu", trees_as_text(held_out))
+    source, target = written(tmp_path / "new.conllu", trees_as_text(new)), tmp_path / "out.conllu"
+    trees = ["--certain", "0.7", "--head-sets", "0.3", "--held-out", dev]
+    assert predict(model, source, "-o", target, *trees, *options) == 0
+    delta = 0.3 if "--certain-delta" in options else None
+    least = HeldOut(parser, held_out).threshold("words" if options else "sentences", 0.7, delta)
+    found = [sentence.words for sentence in load_treebank(target, partial=True)]
+    parses = parser.parse(new, certain=least)
+    assert [(s.heads, s.labels) for s in found] == [parse.certain_tree(least) for parse in parses]
+    kept = [head >= 0 for sentence in found for head in sentence.heads or ()]
+    assert 0 < sum(kept) < len(kept)
+    assert all(sentence.allowed is not None for sentence in found)
+
+
+def test_a_calibrated_model_keeps_its_promises(model: str, tmp_path: Path) -> None:
+    dev = written(tmp_path / "dev.conllu", trees_as_text(learnable_sentences(60, seed=8)))
+    source = written(tmp_path / "new.conllu", trees_as_text(learnable_sentences(12, seed=9)))
+    assert run("calibrate", "-q", model, dev, "-o", tmp_path / "calibrated") == 0
+    for option in ("--certain", "--head-sets"):
+        texts = []
+        for more in ([], ["--held-out", dev]):
+            assert predict(tmp_path / "calibrated", source, "-o", tmp_path / "out.conllu", option, "0.2", *more) == 0
+            texts.append((tmp_path / "out.conllu").read_text(encoding="utf-8"))
+        assert texts[0] == texts[1]
+
+
+def test_sets_and_certain_words_that_cannot_be(model: str, source: str, tmp_path: Path, capsys: Capture) -> None:
+    for option in ("--head-sets", "--certain"):
+        assert "which has none: name by --held-out" in error_of(capsys, "predict", model, source, option, "0.1")
+        problem = "must be a share of words above 0 and below 1, got '5%'"
+        assert problem in error_of(capsys, "predict", model, source, option, "5%")
+    assert "--held-out is for --head-sets and" in error_of(capsys, "predict", model, source, "--held-out", source)
+    delta = ["--certain", "0.1", "--certain-delta", "0.1"]
+    assert "--certain-delta needs --certain ALPHA and" in error_of(capsys, "predict", model, source, *delta)
+    target = str(tmp_path / "out.jsonl")
+    problem = "The output format jsonl has no tags, sets of heads or open words: choose conllu."
+    assert problem in error_of(capsys, "predict", model, source, "-o", target, "--certain", "0.1")

@@ -137,7 +137,7 @@ def test_a_faulty_input_leaves_complete_outputs_alone(parser: Parser, folder: Pa
         ({"tokenizer": "spacy:en"}, "A tokenizer splits raw text, but the format is conllu"),
         ({"trees": TreeRequest(within=True), "format": "text"}, "read heads of CoNLL-U, but --format is text"),
         ({"trees": TreeRequest(keep_heads=True), "format": "jsonl"}, "--format is jsonl"),
-        ({"output_format": "jsonl", "tags": True}, "The output format jsonl has no tags and no sets of heads"),
+        ({"output_format": "jsonl", "tags": True}, "The output format jsonl has no tags, sets of heads or open words"),
         ({"output_format": "json"}, r"Unknown output format 'json', .*: choose one of .*; did you mean jsonl"),
         ({"output_format": "json.loads"}, r"json\.loads must be a subclass of treeparse\.corpus\.writers\.FileWriter"),
     ],

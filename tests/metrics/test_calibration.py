@@ -1,13 +1,10 @@
 """Calibration errors against a loop over words; sets of heads hold the truth as often as they should."""
 
-import math
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
 from treeparse.errors import TreeparseError
-from treeparse.metrics import Calibration, calibration, conformal_threshold, parse_calibration
+from treeparse.metrics import Calibration, calibration, parse_calibration
 from treeparse.sentence import Sentence
 
 
@@ -97,31 +94,3 @@ def test_words_without_a_gold_label_count_for_arcs_alone() -> None:
     ]
     bare = parse_calibration([system.with_tree((2, 0, 2), ("_",) * 3)], [system], *probs)
     assert [*bare] == ["arcs"] and bare["arcs"] == half["arcs"]
-
-
-@pytest.mark.parametrize("alpha", ["0.05", "0.1", "0.3", "0.5", "0.99"])
-@pytest.mark.parametrize("words", [1, 9, 10, 19, 99, 200])
-def test_which_probability_it_is(alpha: str, words: int) -> None:
-    """By exact fractions."""
-    probs = np.random.default_rng(words).permutation(words) / words
-    rank = math.floor(Fraction(alpha) * (words + 1))
-    assert conformal_threshold(probs, float(alpha)) == (sorted(probs)[rank - 1] if rank else 0)
-
-
-@pytest.mark.parametrize("alpha", [0.05, 0.1, 0.25])
-def test_a_new_word_is_held_as_often_as_promised(alpha: float) -> None:
-    """Whatever the law: over many draws of 39 words and a new one, from 1 - alpha to 1 - alpha + 1/40."""
-    stream, times = np.random.default_rng(3), 20_000
-    probs = stream.beta(4, 0.7, (times, 40))
-    held = np.mean([row[-1] >= conformal_threshold(row[:-1], alpha) for row in probs])
-    error = 4 * math.sqrt(alpha * (1 - alpha) / times)
-    assert 1 - alpha - error < held < 1 - alpha + 1 / 40 + error
-
-
-@pytest.mark.parametrize(
-    ("probs", "alpha", "problem"),
-    [([0.5], 0.0, "must be between 0 and 1, got 0.0"), ([], 0.1, "one or more"), ([1.2], 0.1, "one or")],
-)
-def test_thresholds_that_cannot_be(probs: list[float], alpha: float, problem: str) -> None:
-    with pytest.raises(TreeparseError, match=problem):
-        conformal_threshold(probs, alpha)

@@ -32,7 +32,7 @@ def test_confidence_is_measured_once(treebanks: Path, tiny_config: Path, tmp_pat
     shown = capsys.readouterr().out
     assert shown.count("epoch   1") == 1
     records = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
-    assert [record["setting"] for record in records] == ["as trained", "calibrated", "suspects", "head sets"]
+    assert [record["setting"] for record in records] == [*experiment_confidence.SETTINGS]
     parser = Parser.from_pretrained(work / "run" / "model")
     part = str(treebanks / experiment_confidence.EWT)
     dev, test = ([each.words for each in load_treebank(part.format(name))] for name in ("dev", "test"))
@@ -48,6 +48,7 @@ def test_confidence_is_measured_once(treebanks: Path, tiny_config: Path, tmp_pat
     )
     assert records[3]["0.05"]["size"] >= records[3]["0.1"]["size"] >= 1
     assert 0.8 < records[3]["0.1"]["held_in_halves"] <= 1
+    assert all(0.8 < records[4][f"{of} 0.1"]["right"][0] <= 1 for of in ("sentences", "words"))
     assert 0 <= records[2]["found_in_1"] <= records[2]["found_in_2"] <= 3
 
     experiment_confidence.main(arguments)
@@ -113,7 +114,7 @@ def test_ensembles_are_compared_once(
     assert [with_text[key] for key in ("objective", "init_from")] == [settings["objective"], str(folders[0])]
     assert with_text["data"]["unlabelled"] == str(text)
     configs = [Parser.from_pretrained(folder).config for folder in (models / "config-distilled", folders[0])]
-    distilled, teacher = (replace(config, temperature=1.0, label_temperature=1.0) for config in configs)
+    distilled, teacher = (replace(config, temperature=1.0, label_temperature=1.0, promises={}) for config in configs)
     assert distilled == teacher
 
     experiment_ensemble.main([*arguments, *experiment_ensemble.SETTINGS])

@@ -211,8 +211,15 @@ class CorpusRequest:
         if isinstance(self.output_format, FileWriter):
             return self.output_format
         name = self.output_format or ("conllu" if self.has_folder else format_named(self.output))
-        trees, has_sets = self.trees, self.trees.head_threshold is not None
-        options = WriterOptions(trees.is_list, self.tags, trees.probabilities, has_sets, self.drop_empty)
+        trees = self.trees
+        options = WriterOptions(
+            lists=trees.is_list,
+            tags=self.tags,
+            probabilities=trees.probabilities,
+            head_sets=trees.head_threshold is not None,
+            certain=trees.certain,
+            drop_empty=self.drop_empty,
+        )
         return make_writer(name, options)
 
 

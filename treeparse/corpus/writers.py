@@ -53,6 +53,7 @@ class WriterOptions:
         tags: whether the tags that the model predicts are written.
         probabilities: whether the probabilities of arcs, labels and trees are written.
         head_sets: whether the sets of probable heads are written.
+        certain: words of a lower certainty than this are written without a head; None for all heads.
         drop_empty: whether empty nodes (8.1) are left out.
     """
 
@@ -60,6 +61,7 @@ class WriterOptions:
     tags: bool = False
     probabilities: bool = False
     head_sets: bool = False
+    certain: float | None = None
     drop_empty: bool = False
 
 
@@ -160,7 +162,8 @@ class ConlluWriter(Writer):
     def _text(self, result: NBestList) -> str:
         parse, options, sentence = result.parses[0], self.options, result.sentence
         tags = parse.tags if options.tags else {}
-        text = sentence.text_with_parse(parse.heads, parse.labels, tags=tags, drop_empty=options.drop_empty)
+        heads, labels = parse.certain_tree(options.certain)
+        text = sentence.text_with_parse(heads, labels, tags=tags, drop_empty=options.drop_empty)
         if options.probabilities:
             text = with_probabilities(replace(sentence, text=text), parse).text
         return with_head_sets(replace(sentence, text=text), parse).text if options.head_sets else text
@@ -170,15 +173,15 @@ class JsonlWriter(Writer):
     """Writes JSON Lines, an object a sentence, as `treeparse.data.nbest`; a parse is a list of one.
 
     Raises:
-        TreeparseError: the options ask for tags or sets of heads, for which the format has no keys.
+        TreeparseError: the options ask for tags, sets of heads or open words, for which the format has no keys.
     """
 
     suffix = ".jsonl"
 
     def __init__(self, options: WriterOptions | None = None) -> None:
         super().__init__(options)
-        if self.options.tags or self.options.head_sets:
-            raise TreeparseError("The output format jsonl has no tags and no sets of heads: choose conllu.")
+        if self.options.tags or self.options.head_sets or self.options.certain is not None:
+            raise TreeparseError("The output format jsonl has no tags, sets of heads or open words: choose conllu.")
 
     def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
         """Yield the line of each sentence."""
@@ -192,15 +195,16 @@ class ParquetWriter(FileWriter):
     ``labels``, ``log_prob`` (null if the trees have none) and ``score``; and those that the options add.
 
     Raises:
-        TreeparseError: the options ask for sets of heads, for which there is no column; or pyarrow is not installed.
+        TreeparseError: the options ask for sets of heads or open words, for which there is no column; or pyarrow is not
+            installed.
     """
 
     suffix: ClassVar[str] = ".parquet"
 
     def __init__(self, options: WriterOptions | None = None) -> None:
         super().__init__(options)
-        if self.options.head_sets:
-            raise TreeparseError("The output format parquet has no sets of heads: choose conllu.")
+        if self.options.head_sets or self.options.certain is not None:
+            raise TreeparseError("The output format parquet has no sets of heads or open words: choose conllu.")
         self._schema = _schema(self.options)
 
     @property

@@ -211,7 +211,7 @@ class ConlluSentence:
                 if identifier.isdecimal():
                     head, label = next(tree)
                     front = _with_tags(parts[0], dict(zip(tags, next(new_tags), strict=True))) if tags else parts[0]
-                    line = f"{front}\t{head}\t{label}\t{EMPTY}\t{parts[-1]}"
+                    line = f"{front}\t{EMPTY if head < 0 else head}\t{label}\t{EMPTY}\t{parts[-1]}"
                 elif drop_empty and "." in identifier and not line.startswith("#"):
                     continue
             lines.append(line)

@@ -37,6 +37,8 @@ class Parse:
         entropy: entropy of all labelled trees of the model, in nats; None if it was not requested or is not known
             exactly.
         head_sets: the set of probable heads of each word; None unless the sets were requested.
+        certainties: for each word the probability that its labelled arc is right and so are all more probable ones of
+            the parse; None unless they were requested.
         expected_gradient: expected squared length of the gradient of log p(tree) in the scores of labelled arcs; None
             if it was not requested or is not known exactly.
     """
@@ -53,6 +55,7 @@ class Parse:
     label_probs: tuple[float, ...] | None = None
     entropy: float | None = None
     head_sets: tuple[tuple[int, ...], ...] | None = None
+    certainties: tuple[float, ...] | None = None
     expected_gradient: float | None = None
 
     @property
@@ -60,6 +63,14 @@ class Parse:
         """The predicted tags by column: upos, xpos, feats."""
         columns = {"upos": self.upos, "xpos": self.xpos, "feats": self.feats}
         return {column: tags for column, tags in columns.items() if tags is not None}
+
+    def certain_tree(self, least: float | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Return heads and labels, -1 and ``_`` for words that are less certain; all of them if ``least`` is None."""
+        if least is None or self.certainties is None:
+            return self.heads, self.labels
+        kept = [certainty >= least for certainty in self.certainties]
+        heads = tuple(head if keep else -1 for head, keep in zip(self.heads, kept, strict=True))
+        return heads, tuple(label if keep else EMPTY for label, keep in zip(self.labels, kept, strict=True))
 
     @property
     def expected_errors(self) -> float | None:

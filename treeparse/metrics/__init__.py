@@ -1,17 +1,12 @@
-"""Scores of parses: counts, reports, torchmetrics, the paired bootstrap, calibration."""
+"""Scores of parses: counts, reports, torchmetrics, the paired bootstrap, calibration, conformal prediction."""
 
 from typing import TYPE_CHECKING
 
 from treeparse.lazy import names_on_demand
 from treeparse.metrics.attachment import AttachmentReport, GroupScores, Scores, attachment_scores
 from treeparse.metrics.bootstrap import Comparison, compare_counts, paired_bootstrap
-from treeparse.metrics.calibration import (
-    Calibration,
-    ReliabilityBin,
-    calibration,
-    conformal_threshold,
-    parse_calibration,
-)
+from treeparse.metrics.calibration import Calibration, ReliabilityBin, calibration, parse_calibration
+from treeparse.metrics.conformal import conformal_threshold, conformal_trees
 from treeparse.metrics.counts import REMEDY, Count, PrecisionRecall, is_punctuation, sentence_counts, word_mismatch
 from treeparse.metrics.oracle import OracleScores, oracle_scores
 from treeparse.metrics.tags import tag_scores
@@ -38,6 +33,7 @@ __all__ = [
     "calibration",
     "compare_counts",
     "conformal_threshold",
+    "conformal_trees",
     "is_punctuation",
     "oracle_scores",
     "paired_bootstrap",

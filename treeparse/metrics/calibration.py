@@ -1,6 +1,5 @@
-"""How well probabilities match outcomes: calibration errors, reliability tables, conformal sets of heads."""
+"""How well probabilities match outcomes: calibration errors and reliability tables."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, starmap
@@ -118,32 +117,6 @@ def parse_calibration(
     if known.any() or not len(known):
         result["labeled_arcs"] = calibration(labeled[known], (heads & labels)[known], bins=bins)
     return result
-
-
-def conformal_threshold(probs: ArrayLike, alpha: float) -> float:
-    """Return the least probability of heads in a word's set, so that 1 - alpha of the sets contain the true head.
-
-    This is split conformal prediction: the result is the ``floor(alpha (N + 1))``-th lowest of the probabilities
-    ``(N,)`` that the model assigns to the true heads of words that it was not trained on, or 0 if these are too few
-    (Vovk, Gammerman and Shafer 2005, §4.2; Sadinle, Lei and Wasserman 2019). If a new word is exchangeable with these,
-    its set contains its head with a probability of at least 1 - alpha, and of at most ``1 - alpha + 1 / (N + 1)`` if no
-    two probabilities are equal.
-
-    The guarantee is an average over words, not for each kind of word, and does not hold for another kind of text. Words
-    of one sentence are correlated, so the share of a file's sets varies more than for independent words.
-
-    Raises:
-        TreeparseError: if alpha is not between 0 and 1, there is no word, or a value is not a probability.
-    """
-    if not 0 < alpha < 1:
-        raise TreeparseError(f"alpha, the share of sets without the true head, must be between 0 and 1, got {alpha}.")
-    chances = np.asarray(probs, dtype=np.float64)
-    if chances.ndim != 1 or not len(chances) or not ((chances >= 0) & (chances <= 1)).all():
-        raise TreeparseError(
-            "A conformal threshold needs the probabilities of the true heads of one or more words, from 0 to 1."
-        )
-    rank = math.floor(alpha * (len(chances) + 1) * (1 + 1e-12))  # 0.1 x 10 is 1, not a little less
-    return float(np.partition(chances, rank - 1)[rank - 1]) if rank else 0.0
 
 
 def _equal(gold: Sequence[Any], system: Sequence[Any]) -> NDArray[np.bool_]:

@@ -256,6 +256,8 @@ class ParserConfig:
             ``1 / label_temperature``, normalised. It is fitted at the same times. Decoders other than arcs_first weigh
             arcs against labels, so that the two temperatures may change a parse.
         scorer: the scorer's settings; their class names the scorer.
+        promises: the thresholds of ``treeparse predict --head-sets`` and ``--certain`` for some shares of errors, by
+            what is promised: ``heads``, ``sentences`` and ``words``. They are fitted after the temperatures.
     """
 
     encoder: EncoderConfig = field(default_factory=BiLSTMConfig)
@@ -271,6 +273,7 @@ class ParserConfig:
     scorer: ScorerConfig = field(default_factory=BiaffineConfig)
     part_size: int = 64
     prune_below: float = 0.0
+    promises: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_counts(self, "arc_size", "label_size", "part_size", section="")

@@ -18,6 +18,7 @@ from treeparse.data.raw_text import multiword_tokens
 from treeparse.errors import TreeparseError
 from treeparse.metrics import TreebankScores, attachment_scores
 from treeparse.model import Parser
+from treeparse.model.promises import fit_promises
 from treeparse.model.temperature import fit_temperatures
 from treeparse.objectives import Objective
 from treeparse.progress import Console
@@ -264,7 +265,9 @@ def _calibrate(parser: Parser, training: Training | LinearTraining, device: torc
         return False
     parser.indexer = training.indexer  # whose features may be cached
     try:
-        fits = fit_temperatures(parser.to(device), dev[:: 1 + sum(map(len, dev)) // ENOUGH_WORDS])
+        part = dev[:: 1 + sum(map(len, dev)) // ENOUGH_WORDS]
+        fits = fit_temperatures(parser.to(device), part)
+        fit_promises(parser, part)
     except TreeparseError as error:
         console.say(f"probabilities stay as trained. {error}")
         return False

@@ -1,4 +1,4 @@
-"""``treeparse calibrate``: fit a model's temperatures to trees that it was not trained on."""
+"""``treeparse calibrate``: fit a model's temperatures and promises to trees that it was not trained on."""
 
 import argparse
 from dataclasses import replace
@@ -19,6 +19,7 @@ from treeparse.errors import TreeparseError
 from treeparse.metrics import Calibration
 from treeparse.model import Parser
 from treeparse.model.folder import CARD, check_model_folder, model_folder
+from treeparse.model.promises import fit_promises
 from treeparse.model.temperature import fit_temperatures
 from treeparse.sentence import Sentence
 
@@ -34,7 +35,7 @@ against labels, all but arcs_first, may choose a few other trees.
 
 The command prints both temperatures and the losses before and after: minus the log probability of the trees' arcs, and
 of their labels given the arcs, in nats a word. Expected calibration errors on DEV follow (see treeparse evaluate
---calibration).
+--calibration). Then it finds anew what predict --head-sets and --certain need.
 
 DEV is a treebank that the model was not trained on. The model in its folder is changed, or with -o a new one is
 written; calibrating again changes nothing. To undo it, set temperature and label_temperature to 1 in its
@@ -69,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     sentences = [replace(sentence.words, treebank=args.treebank) for sentence in trees]
     before, errors_before = parser.config, _calibration(parser, sentences, args)
     fits = fit_temperatures(parser, sentences, batch_words=args.batch_words)
+    fit_promises(parser, sentences, batch_words=args.batch_words)
     errors_after = _calibration(parser, sentences, args)
     if args.output is None:
         parser.save_config(model_folder(args.model))

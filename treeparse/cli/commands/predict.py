@@ -9,9 +9,9 @@ from treeparse.cli.common import add_decoder_argument, real
 from treeparse.cli.models import EXPECTED_TREE, SEVERAL
 from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
-from treeparse.metrics import conformal_threshold
 from treeparse.model import Ensemble, Parser
 from treeparse.model.inference.tree_request import TreeRequest
+from treeparse.model.promises import HeldOut, Promise, kept_threshold
 
 EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu
@@ -19,7 +19,8 @@ EPILOG = f"""examples:
   treeparse predict runs/english/model 'corpus/**/*.conllu.gz' -o parsed/ --max-words 200 --skip-existing
   treeparse predict runs/english/model test.conllu -o parsed.conllu --decoder minimum_risk
   treeparse predict runs/english/model test.conllu -o parsed.conllu --probabilities
-  treeparse predict runs/english/model test.conllu -o parsed.conllu --head-sets 0.05 --held-out dev.conllu
+  treeparse predict runs/english/model test.conllu -o parsed.conllu --head-sets 0.05
+  treeparse predict runs/english/model test.conllu -o parsed.conllu --certain 0.05 --held-out dev.conllu
   treeparse predict runs/one/model runs/two/model runs/three/model test.conllu -o parsed.conllu --combine marginals
   treeparse predict runs/both/model test.conllu -o parsed.conllu --treebank ewt
   treeparse predict runs/english/model partly.conllu -o filled.conllu --keep-heads --within
@@ -35,9 +36,15 @@ all trees in nats (not with --combine marginals). They replace comments and entr
 a sentence, as kbest writes it, with one parse.
 
 --head-sets 0.05 adds to MISC of words Heads=2,5: a set of probable heads that holds the true head for 95% of the words,
-on average; HEAD is always in the set. --held-out names trees that the model was not trained on; from them the least
-probability of a head in the sets is computed (split conformal prediction). The share holds for words of the same kind
-of text as the held-out words. Training can read such sets as the possible heads of words.
+on average; HEAD is always in the set. Training can read such sets as the possible heads of words.
+
+--certain 0.05 writes HEAD and DEPREL of the most certain words alone, and _ for the others, so that in 95% of sentences
+all that is written is right. With --certain-of words it writes so many that 5% of a sentence's written words are wrong,
+in the mean. With --certain-delta 0.1 the share holds for 90% of the draws of held-out trees, not on average over them.
+
+The thresholds for sets and certain words come from the dev set: training keeps those for 0.01, 0.02, 0.05, 0.1 and 0.2,
+of which the next lower one is taken; or they come from --held-out trees that the model was not trained on (split
+conformal prediction, conformal risk control). The shares hold for text of the same kind.
 
 OUT appears once it is complete; standard output gets each sentence once it is parsed, in the order of the input.
 {corpora.CHUNKS}
@@ -63,28 +70,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--head-sets", type=alpha, metavar="ALPHA", help="write sets of heads, right for 1 - ALPHA of words"
     )
-    parser.add_argument("--held-out", action="append", default=[], metavar="GOLD", help="CoNLL-U trees for --head-sets")
+    parser.add_argument(
+        "--certain", type=alpha, metavar="ALPHA", help="write the words that are all right in 1 - ALPHA of sentences"
+    )
+    parser.add_argument(
+        "--certain-of", choices=("sentences", "words"), default="sentences", help="what --certain promises (sentences)"
+    )
+    parser.add_argument(
+        "--certain-delta", type=alpha, metavar="DELTA", help="--certain but for DELTA of held-out trees"
+    )
+    parser.add_argument(
+        "--held-out", action="append", default=[], metavar="GOLD", help="CoNLL-U trees for --head-sets and --certain"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Parse the sentences and write them."""
-    if (args.head_sets is None) != (not args.held_out):
-        raise TreeparseError("Sets of heads need both --head-sets ALPHA and --held-out GOLD: give both, or none.")
-    # Infinity stands for the threshold, which needs the loaded model.
-    threshold = None if args.head_sets is None else math.inf
-    trees = TreeRequest(decoder=args.decoder, probabilities=args.probabilities, head_threshold=threshold)
+    wanted = {"heads": args.head_sets, args.certain_of: args.certain}
+    if args.held_out and all(alpha is None for alpha in wanted.values()):
+        raise TreeparseError("--held-out is for --head-sets and --certain: give one of them, too, or leave it out.")
+    if args.certain_delta is not None and (args.certain is None or not args.held_out):
+        raise TreeparseError("--certain-delta needs --certain ALPHA and --held-out GOLD: give all of them.")
+    # Infinity stands for the thresholds, which need the loaded model.
+    head_threshold, certain = (None if alpha is None else math.inf for alpha in wanted.values())
+    trees = TreeRequest(
+        decoder=args.decoder, probabilities=args.probabilities, head_threshold=head_threshold, certain=certain
+    )
 
     def prepare(model: Parser | Ensemble, trees: TreeRequest) -> TreeRequest:
-        return replace(trees, head_threshold=_head_threshold(model, args))
+        held_out = _held_out(model, args) if args.held_out else None
 
-    complete = None if args.head_sets is None else prepare
+        def threshold(promise: Promise, alpha: float | None, delta: float | None = None) -> float | None:
+            if alpha is None:
+                return None
+            return held_out.threshold(promise, alpha, delta) if held_out else kept_threshold(model, promise, alpha)
+
+        return replace(
+            trees,
+            head_threshold=threshold("heads", args.head_sets),
+            certain=threshold(args.certain_of, args.certain, args.certain_delta),
+        )
+
+    complete = None if head_threshold is None and certain is None else prepare
     options = {"tags": args.tags, "also_read": args.held_out, "prepare": complete}
     return corpora.parse_files(args, trees, args.output_format, **options)
 
 
-def _head_threshold(model: Parser | Ensemble, args: argparse.Namespace) -> float:
-    """Return the least probability of a head in a word's set."""
-    held_out = [sentence.words for sentence in load_treebank(args.held_out, single_root=False)]
-    scored = model.score_trees(held_out, batch_words=args.batch_words, treebank=args.treebank)
-    probs = [prob for parse in scored for prob in parse.arc_probs or ()]
-    return conformal_threshold(probs, args.head_sets)
+def _held_out(model: Parser | Ensemble, args: argparse.Namespace) -> HeldOut:
+    sentences = [sentence.words for sentence in load_treebank(args.held_out, single_root=False)]
+    return HeldOut(model, sentences, batch_words=args.batch_words, treebank=args.treebank)

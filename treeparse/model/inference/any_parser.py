@@ -110,6 +110,9 @@ class AnyParser(Model):
                   entropy.
                 - ``head_threshold``: add to each word the set of heads of at least this probability, such as
                   ``treeparse.metrics.conformal_threshold`` finds; None for no sets.
+                - ``certain``: add to each word its certainty, the probability that its labelled arc is right and so are
+                  all more probable ones. ``Parse.certain_tree`` leaves words open that are less certain than a number
+                  that ``treeparse.metrics.conformal_trees`` finds; None for no certainties.
                 - ``gradient``: add the exact ``expected_gradient`` of each sentence.
 
         Raises:

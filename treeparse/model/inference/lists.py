@@ -30,6 +30,7 @@ from treeparse.names import Decoder, listing_decoder_named
 from treeparse.sentence import Sentence, tree_problem
 from treeparse.trees import LabeledCRF, LabeledDistribution, Mixture
 
+ARCS = 2**20  # whose scores are copied at once, for the probabilities of several arcs together
 LONGEST_LIST = 2**27  # words in the list of one sentence
 
 
@@ -241,6 +242,51 @@ def with_expected_gradients(p: LabeledDistribution, lists: Sequence[Sequence[Par
         [replace(parse, expected_gradient=length) for parse in parses]
         for parses, length in zip(lists, lengths, strict=True)
     ]
+
+
+def with_certainties(p: LabeledDistribution, trees: TreeLists, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
+    """Add to each word of the parses the probability that its labelled arc and all more probable ones are right."""
+    rows = certainties(p, trees.heads[0], trees.labels[0]).tolist()
+    return [
+        [replace(parse, certainties=_of_words(row, parse)) for parse in parses]
+        for parses, row in zip(lists, rows, strict=True)
+    ]
+
+
+def certainties(p: LabeledDistribution, heads: Tensor, labels: Tensor) -> Tensor:
+    """Return for each word of a labelled tree the probability of its arc and all more probable ones together.
+
+    The probability of several arcs is the share of the trees that have them in the weight of all, Z(given) / Z, times
+    the probabilities of their labels. Arcs come in the order of their labelled marginals, so that a word of a higher
+    certainty than another one is right wherever that one and all before it are.
+
+    Args:
+        p: a flat batch of distributions.
+        heads: ``(B, n+1)``, the trees.
+        labels: ``(B, n+1)``.
+
+    Returns:
+        ``(B, n+1)`` float64, 1 where there is no word.
+    """
+    components = p.components if isinstance(p, Mixture) else (p,)
+    log_weights = p.log_weights if isinstance(p, Mixture) else heads.new_zeros((1, len(heads)), dtype=torch.float64)
+    is_word = heads >= 0
+    marginals = p.tree_marginals(heads, labels)[1]
+    place = torch.where(is_word, marginals, -1.0).argsort(stable=True, dim=-1, descending=True).argsort(-1)
+    probs = torch.ones(heads.shape, dtype=torch.float64, device=heads.device)
+    for rows in is_word.nonzero().split(max(1, ARCS // heads.shape[-1] ** 2)):
+        items, words = rows.unbind(1)
+        known = place[items] <= place[items, words].unsqueeze(1)
+        logs = [_log_probs_of_known(each, items, known, heads, labels) for each in components]
+        probs[items, words] = (log_weights[:, items] + torch.stack(logs)).logsumexp(0).exp().clamp_max(1.0)
+    return probs
+
+
+def _log_probs_of_known(p: LabeledCRF, items: Tensor, known: Tensor, heads: Tensor, labels: Tensor) -> Tensor:
+    """Return the log probabilities ``(I,)`` of the ``known`` arcs ``(I, n+1)`` of items' trees, with their labels."""
+    given = p.arcs.of_items(items).given(heads[items].where(known, -1))
+    of_labels = p.labels.log_probs_of_arcs(heads.unsqueeze(0), labels.unsqueeze(0))[0, items].where(known, 0.0)
+    return given.log_partition - p.arcs.log_partition[items] + of_labels.sum(-1)
 
 
 def with_head_sets(p: LabeledDistribution, threshold: float, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:

@@ -23,6 +23,7 @@ LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature w
 METHODS_OF_OPTIONS: Mapping[str, tuple[TreeMethod, ...]] = {  # of those that not all methods have
     "k": ("kbest", "sample"),
     "head_threshold": ("parse",),
+    "certain": ("parse",),
     "gradient": ("parse",),
     "replacement": ("sample",),
     "seed": ("sample",),
@@ -126,6 +127,7 @@ class ParseOptions(TreeOptions, total=False):
     """The options of ``Parser.parse``."""
 
     head_threshold: float | None
+    certain: float | None
     gradient: bool
 
 
@@ -151,6 +153,8 @@ class TreeRequest:
         probabilities: add the exact probabilities of arcs and labelled arcs among all trees, and the entropy.
         gradient: add the exact ``expected_gradient`` of each sentence.
         head_threshold: add to each word the set of heads of at least this probability; None for no sets.
+        certain: add the certainty of each word, see `Parse.certainties`; files leave the heads and labels of words open
+            that are less certain than this. None for no certainties.
         keep_heads: trees agree with the heads and labels that the sentence has; -1 and ``_`` leave them open.
         within: a word's head is one of its possible ones, ``Sentence.allowed``, if it has some.
         rules: the search for trees that satisfy rules; None without rules.
@@ -171,6 +175,7 @@ class TreeRequest:
     probabilities: bool = False
     gradient: bool = False
     head_threshold: float | None = None
+    certain: float | None = None
     keep_heads: bool = False
     within: bool = False
     rules: RuleSearch | Rules | None = None
