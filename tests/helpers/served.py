@@ -5,7 +5,7 @@ import http.client
 import json
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -13,6 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 from helpers.waiting import PATIENCE
 
+from treeparse.data.raw_text import Tokenizer
 from treeparse.model import Parser
 from treeparse.serve import Limits
 from treeparse.serve.server import listening
@@ -77,17 +78,22 @@ class Server:
 
 
 @contextmanager
-def served(models: Mapping[str, Any], limits: Limits | None = None) -> Iterator[Server]:
+def served(
+    models: Mapping[str, Any],
+    limits: Limits | None = None,
+    tokenizer: Tokenizer | None = None,
+    origins: Sequence[str] = (),
+) -> Iterator[Server]:
     """Serve models; they are parsers, or what has the same methods."""
     found: list[str] = []
     started, ended = threading.Event(), threading.Event()
     loops: list[asyncio.AbstractEventLoop] = []
     stopped = asyncio.Event()
-    service = Service(models, limits)
+    service = Service(models, limits, tokenizer)
 
     async def run() -> None:
         loops.append(asyncio.get_running_loop())
-        async with listening(service, "127.0.0.1", 0) as address:
+        async with listening(service, "127.0.0.1", 0, origins) as address:
             found.append(address)
             started.set()
             await stopped.wait()

@@ -164,7 +164,7 @@ NAMED = b"--b\r\nContent-Disposition: form-data; name=data\r\n"
     [
         ({"model": "taggr"}, 404, "Models: plain-one, tagger; did you mean tagger?"),
         ({"probabilites": 1}, 400, "Unknown parameter 'probabilites'. Parameters: data, model"),
-        ({"tokenizer": ""}, 400, "The models here have no tokenizer: send tokenised sentences without"),
+        ({"tokenizer": ""}, 400, "The server has no tokenizer: send tokenised sentences without"),
         ({"parser": "none"}, 400, "The models here parse every sentence: leave out parser=none"),
         ({"parser": "beam=5"}, 400, "The parameter 'parser' must be one of '', 'none', got 'beam=5'."),
         ({"parser": "", "tagger": "model_1"}, 400, "The parameter 'tagger' must be one of '', 'none', got 'model_1'."),

@@ -36,6 +36,7 @@ class Parse:
         label_probs: probability of each word's arc and label together; None unless probabilities were requested.
         entropy: entropy of all labelled trees of the model, in nats; None if it was not requested or is not known
             exactly.
+        arc_marginals: the probability of each head, from the root on, of each word; None unless they were requested.
         head_sets: the set of probable heads of each word; None unless the sets were requested.
         certainties: for each word the probability that its labelled arc is right and so are all more probable ones of
             the parse; None unless they were requested.
@@ -54,6 +55,7 @@ class Parse:
     arc_probs: tuple[float, ...] | None = None
     label_probs: tuple[float, ...] | None = None
     entropy: float | None = None
+    arc_marginals: tuple[tuple[float, ...], ...] | None = None
     head_sets: tuple[tuple[int, ...], ...] | None = None
     certainties: tuple[float, ...] | None = None
     expected_gradient: float | None = None

@@ -1,17 +1,25 @@
 r"""An HTTP server of parsers, with the requests and answers of UDPipe's REST service.
 
-Clients of UDPipe's service (https://lindat.mff.cuni.cz/services/udpipe/api-reference.php) can use this one unchanged,
-except that the models here need tokenised sentences. ``GET`` or ``POST /process`` parses; its parameters are in the
-query, or in a body that is ``application/x-www-form-urlencoded`` or ``multipart/form-data``::
+Clients of UDPipe's service (https://lindat.mff.cuni.cz/services/udpipe/api-reference.php) can use this one unchanged;
+raw text needs a server with a tokenizer. ``GET`` or ``POST /process`` parses; its parameters are in the query, or in a
+body that is ``application/x-www-form-urlencoded`` or ``multipart/form-data``::
 
     data             the sentences, in UTF-8; required
     model            a name from /models, or the part of a name before a hyphen; by default the first one
     input            conllu (default), horizontal: one a line, words between spaces, or vertical: one word a line
-    output           conllu (default); of lists jsonl, too
+    output           conllu (default); of lists jsonl; of parses json, whose result is a list of objects with tokens,
+                     heads, labels, probabilities, and arc_marginals: for each word those of all heads from the root on
+    tokenizer        the data are raw text whose lines are paragraphs, or sentences with the option presegmented; the
+                     option normalized_spaces has no effect; semicolons separate options
     tagger           write the tags that the model predicts; no effect if the model predicts none; an error with lists
     parser           no effect: every sentence is parsed, so that parser=none is an error
-    tokenizer        an error: send tokenised sentences without it; these three have no other value than none
 
+    keep             heads: keep the heads and labels that the CoNLL-U has, _ leaves them open; probabilities are
+                     conditional on them
+    within           1: each word's head is one of Heads=2,5 in its MISC, if it has some
+    rules            ud, or the text of a file of rules, that trees must satisfy
+    head_sets        a share of words, such as 0.05: Heads=2,5 in MISC, which holds the head of all but these
+    certain          a share of sentences: heads and labels of the words that are all right in all but these, else _
     probabilities    1: write probabilities of arcs and labels in MISC, of trees and their entropy in comments, as
                      predict does; in JSON Lines as fields of each tree
     kbest            a number K: the K best trees of each sentence, as the command kbest writes them
@@ -31,8 +39,9 @@ what they can do, ``/health`` is for monitoring, and ``/metrics`` has counts for
 
 Requests are parsed in the order in which they come; those with equal parameters that wait are parsed in one batch. A
 tree does not depend on other requests; the last digit of a score may, as in ``predict --batch-words``. The requests of
-clients that leave before their turn are not parsed. There is no encryption and no authentication: by default the server
-listens only to its own machine; where others can reach it, put a proxy in between that provides both.
+clients that leave before their turn are not parsed. ``/openapi.json`` describes all parameters. There is no encryption
+and no authentication: by default the server listens only to its own machine; where others can reach it, put a proxy in
+between that provides both.
 
 In a program::
 

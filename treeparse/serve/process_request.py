@@ -1,23 +1,63 @@
 """A request to ``/process``, from its checked parameters."""
 
+import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from treeparse import rules
 from treeparse.corpus.writers import TEXT_WRITERS
-from treeparse.errors import did_you_mean
-from treeparse.model import TreeRequest
+from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.model import Ensemble, Parser, TreeRequest
+from treeparse.model.promises import Promise, kept_threshold
+from treeparse.rules import Rules
+from treeparse.shipped import shipped_file, shipped_files
 
 RETRY_AFTER = 2  # seconds after which a refused client should retry
-FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: present, or "none"; their values are options of UDPipe
-OF_TREES = ("kbest", "sample", "seed", "probabilities", "treebank")
-NAMES = ("data", "model", "input", "output", *FLAGS, *OF_TREES)
 INPUTS = ("conllu", "horizontal", "vertical")
-OUTPUTS = tuple(TEXT_WRITERS)
+JSON = "json"
+OUTPUTS = (*TEXT_WRITERS, JSON)
 SWITCH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 NONE = "none"  # the value of a flag that turns it off
+PRESEGMENTED = "presegmented"
+TOKENIZING = ("normalized_spaces", PRESEGMENTED)  # options of UDPipe's tokenizer; ours always normalises spaces
 LARGEST_SEED = 2**63 - 1
+
+
+class Parameter(NamedTuple):
+    """What a parameter means, an example of its value, and all values if they are few."""
+
+    meaning: str
+    example: str
+    values: Collection[str] = ()
+
+
+PARAMETERS: Mapping[str, Parameter] = {
+    "data": Parameter("the sentences, in UTF-8; required", "They saw her duck ."),
+    "model": Parameter("a name from /models, or the part of a name before a hyphen; by default the first one", ""),
+    "input": Parameter(
+        "conllu (default), horizontal: one sentence a line, or vertical: one word a line", "horizontal", INPUTS
+    ),
+    "output": Parameter(
+        "conllu (default), jsonl of lists, or json: objects with every arc's probability", "conllu", OUTPUTS
+    ),
+    "tokenizer": Parameter("the data are raw text, whose lines are paragraphs, or with presegmented sentences", NONE),
+    "tagger": Parameter("write the tags that the model predicts", "", ("", NONE)),
+    "parser": Parameter("every sentence is parsed", "", ("",)),
+    "keep": Parameter("heads: keep the heads and labels that the CoNLL-U has; _ leaves them open", "", ("", "heads")),
+    "within": Parameter("1: each word's head is one of Heads= in its MISC, if it has some", "0", tuple(SWITCH)),
+    "rules": Parameter("ud, or the text of a file of rules, which trees must satisfy", "root_upos: [VERB, NOUN, X]"),
+    "probabilities": Parameter("1: write the probabilities of arcs, labels and trees", "1", tuple(SWITCH)),
+    "head_sets": Parameter("a share of words: write sets of heads that hold the true one for all but these", "0.5"),
+    "certain": Parameter("a share of sentences: write the words that are all right in all but these", "0.5"),
+    "kbest": Parameter("a number K: the K best trees of each sentence", "2"),
+    "sample": Parameter("a number K: K trees drawn at random", "2"),
+    "seed": Parameter("of samples, a whole number (default 0)", "1"),
+    "treebank": Parameter("parse as this treebank is annotated, one that the model was trained on", "ewt"),
+}
 
 
 class RequestError(web.HTTPException):
@@ -57,10 +97,11 @@ class ProcessRequest:
 
     Attributes:
         model: the name of a model.
-        input: the format of the data.
+        input: the format of the data, if they are not raw text.
         output: the format of the answer.
         trees: the trees of every sentence.
         tags: whether the tags that the model predicts are written.
+        tokenizing: the options of the tokenizer if the data are raw text; None if they are tokenised.
     """
 
     model: str
@@ -68,49 +109,71 @@ class ProcessRequest:
     output: str
     trees: TreeRequest
     tags: bool
+    tokenizing: tuple[str, ...] | None = None
 
 
-def read_request(parameters: Mapping[str, str], models: Collection[str], limits: Limits) -> ProcessRequest:
+def read_request(
+    parameters: Mapping[str, str],
+    models: Mapping[str, Parser | Ensemble],
+    limits: Limits,
+    *,
+    has_tokenizer: bool = False,
+) -> ProcessRequest:
     """Return the request that parameters describe.
 
     Args:
         parameters: their values by name.
-        models: the names of the models, the default one first.
+        models: the models by name, the default one first.
         limits: the limits of requests.
+        has_tokenizer: whether there is a tokenizer for raw text.
 
     Raises:
         RequestError: parameters are missing, unknown, wrong or contradictory, or the model is unknown.
     """
     for name in parameters:
-        if name not in NAMES:
-            problem = f"Unknown parameter {name!r}. Parameters: {', '.join(NAMES)}"
-            raise RequestError(400, problem + (did_you_mean(name, NAMES) or "."))
+        if name not in PARAMETERS:
+            problem = f"Unknown parameter {name!r}. Parameters: {', '.join(PARAMETERS)}"
+            raise RequestError(400, problem + (did_you_mean(name, PARAMETERS) or "."))
     if "data" not in parameters:
         raise RequestError(400, "The parameter 'data' is missing: it holds the sentences.")
-    if parameters.get("tokenizer", NONE) != NONE:
-        raise RequestError(
-            400,
-            "The models here have no tokenizer: send tokenised sentences without the parameter 'tokenizer', with "
-            "input=horizontal one a line, words separated by spaces.",
-        )
     if _one_of("parser", parameters.get("parser", ""), ("", NONE)) == NONE:
         raise RequestError(400, "The models here parse every sentence: leave out parser=none.")
-    trees = _trees(parameters, limits)
+    model = model_named(parameters.get("model", ""), models)
+    tokenizing = _tokenizing(parameters.get("tokenizer", NONE), has_tokenizer)
+    trees = _trees(parameters, models[model], limits)
     tags = _one_of("tagger", parameters.get("tagger", NONE), ("", NONE)) != NONE
     if tags and trees.is_list:
         raise RequestError(400, "The parameter 'tagger' is for parses: leave it out of lists.")
-    output = _one_of("output", parameters.get("output", OUTPUTS[0]), OUTPUTS)
-    if "seed" in parameters and trees.method != "sample":
-        raise RequestError(400, "The parameter 'seed' needs the parameter 'sample': send sample=K, or leave out seed.")
-    if output == "jsonl" and trees.method == "parse":
-        raise RequestError(400, "The output jsonl is for lists: send kbest=K or sample=K, too, or output=conllu.")
-    return ProcessRequest(
-        model=model_named(parameters.get("model", ""), models),
+    request = ProcessRequest(
+        model=model,
         input=_one_of("input", parameters.get("input", INPUTS[0]), INPUTS),
-        output=output,
+        output=_one_of("output", parameters.get("output", OUTPUTS[0]), OUTPUTS),
         trees=trees,
         tags=tags,
+        tokenizing=tokenizing,
     )
+    return _checked(request, parameters)
+
+
+def _checked(request: ProcessRequest, parameters: Mapping[str, str]) -> ProcessRequest:
+    """Return the request, complete; raise if its parameters do not fit together."""
+    trees = request.trees
+    if "seed" in parameters and trees.method != "sample":
+        raise RequestError(400, "The parameter 'seed' needs the parameter 'sample': send sample=K, or leave out seed.")
+    if (trees.keep_heads or trees.within) and (request.input != "conllu" or request.tokenizing is not None):
+        raise RequestError(400, "The parameters 'keep' and 'within' read CoNLL-U: send input=conllu and no tokenizer.")
+    is_text = request.output == "conllu"
+    if request.output == "jsonl" and trees.method == "parse":
+        raise RequestError(400, "The output jsonl is for lists: send kbest=K or sample=K, too, or output=conllu.")
+    if not is_text and (trees.head_threshold is not None or trees.certain is not None):
+        raise RequestError(
+            400, "The parameters 'head_sets' and 'certain' are for output=conllu: leave out one of them."
+        )
+    if request.output != JSON:
+        return request
+    if trees.is_list:
+        raise RequestError(400, "The output json is for parses: send output=jsonl for lists.")
+    return replace(request, trees=replace(trees, probabilities=True, arc_marginals=True))
 
 
 def model_named(name: str, models: Collection[str]) -> str:
@@ -122,16 +185,69 @@ def model_named(name: str, models: Collection[str]) -> str:
     raise RequestError(404, problem + (did_you_mean(name, models) or "."))
 
 
-def _trees(values: Mapping[str, str], limits: Limits) -> TreeRequest:
+def _tokenizing(text: str, has_tokenizer: bool) -> tuple[str, ...] | None:
+    """Return the options of the tokenizer, which semicolons separate; None without one."""
+    if text == NONE:
+        return None
+    if not has_tokenizer:
+        raise RequestError(
+            400,
+            "The server has no tokenizer: send tokenised sentences without the parameter 'tokenizer', with "
+            "input=horizontal one a line, words separated by spaces.",
+        )
+    return tuple(_one_of("tokenizer", option, TOKENIZING) for option in text.split(";") if option)
+
+
+def _trees(values: Mapping[str, str], model: Parser | Ensemble, limits: Limits) -> TreeRequest:
     if "kbest" in values and "sample" in values:
         raise RequestError(400, "The parameters 'kbest' and 'sample' ask for different lists: send one of them.")
-    probabilities = SWITCH[_one_of("probabilities", values.get("probabilities", "0").lower(), SWITCH)]
-    seed = _number("seed", values.get("seed", "0"), 0, LARGEST_SEED)
+    options: dict[str, Any] = {"seed": _number("seed", values.get("seed", "0"), 0, LARGEST_SEED)}
     for method in ("kbest", "sample"):
         if method in values:
-            k = _number(method, values[method], 1, limits.trees)
-            return TreeRequest(method, k, probabilities=probabilities, seed=seed, treebank=values.get("treebank"))
-    return TreeRequest(probabilities=probabilities, treebank=values.get("treebank"))
+            options |= {"method": method, "k": _number(method, values[method], 1, limits.trees)}
+    if options.get("method") != "sample":
+        del options["seed"]
+    try:
+        model.check_treebank(values.get("treebank"))
+        return TreeRequest(
+            **options,
+            probabilities=_switch("probabilities", values),
+            head_threshold=_threshold("head_sets", values, "heads", model),
+            certain=_threshold("certain", values, "sentences", model),
+            keep_heads=_one_of("keep", values.get("keep", ""), PARAMETERS["keep"].values) != "",
+            within=_switch("within", values),
+            rules=_rules(values["rules"]) if values.get("rules") else None,
+            treebank=values.get("treebank"),
+        )
+    except TreeparseError as error:
+        raise RequestError(400, str(error)) from error
+
+
+def _rules(text: str) -> Rules:
+    """Return the rules that come with treeparse under a name, or those of a text."""
+    return _shipped_rules(text) if text in shipped_files("rules") else rules.parse_rules(text)
+
+
+@cache
+def _shipped_rules(name: str) -> Rules:
+    return rules.read_rules(shipped_file(name, "rules"))
+
+
+def _threshold(name: str, values: Mapping[str, str], promise: Promise, model: Parser | Ensemble) -> float | None:
+    if name not in values:
+        return None
+    try:
+        share = float(values[name])
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        problem = f"The parameter {name!r} must be a share above 0 and below 1, got {values[name][:50]!r}."
+        raise RequestError(400, problem)
+    return kept_threshold(model, promise, share)
+
+
+def _switch(name: str, values: Mapping[str, str]) -> bool:
+    return SWITCH[_one_of(name, values.get(name, "0").lower(), SWITCH)]
 
 
 def _number(name: str, text: str, least: int, most: int) -> int:

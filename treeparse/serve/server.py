@@ -11,8 +11,10 @@ from urllib.parse import parse_qsl
 import prometheus_client
 from aiohttp import web
 
+from treeparse.data.raw_text import Tokenizer
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
+from treeparse.serve.openapi import description
 from treeparse.serve.process_request import Limits, RequestError
 from treeparse.serve.service import Service, as_json
 
@@ -28,6 +30,8 @@ def serve(
     host: str = HOST,
     port: int = PORT,
     limits: Limits | None = None,
+    tokenizer: Tokenizer | None = None,
+    origins: Sequence[str] = (),
     ready: Callable[[str], object] = str,
 ) -> None:
     """Serve models until SIGINT, SIGTERM or SIGHUP, then answer the requests in progress; a second signal ends at once.
@@ -40,6 +44,8 @@ def serve(
         host: the address to listen at; other machines reach ``0.0.0.0``.
         port: the port to listen at, 0 for any free one.
         limits: the limits of requests.
+        tokenizer: splits raw text, see `treeparse.data.raw_text`; None if there is none.
+        origins: the web sites whose pages may use the answers, such as https://example.org; ``*`` for all (CORS).
         ready: called with the server's address once requests are answered.
 
     Raises:
@@ -48,7 +54,7 @@ def serve(
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     ends = (signal.SIGINT, signal.SIGTERM)
     numbers = [number for number, handler in handlers.items() if number in ends or handler is not signal.SIG_IGN]
-    received = asyncio.run(_until_signalled(numbers, models, host, port, limits, ready))
+    received = asyncio.run(_until_signalled(numbers, Service(models, limits, tokenizer), host, port, origins, ready))
     if received not in ends:
         signal.signal(received, handlers[received])
         signal.raise_signal(received)
@@ -56,10 +62,10 @@ def serve(
 
 async def _until_signalled(
     numbers: Sequence[int],
-    models: Mapping[str, Parser | Ensemble],
+    service: Service,
     host: str,
     port: int,
-    limits: Limits | None,
+    origins: Sequence[str],
     ready: Callable[[str], object],
 ) -> int:
     """Serve until one of some signals, and return it."""
@@ -75,7 +81,7 @@ async def _until_signalled(
 
     for number in numbers:
         loop.add_signal_handler(number, end, number)
-    async with listening(Service(models, limits), host, port) as address:
+    async with listening(service, host, port, origins) as address:
         gc.collect()
         gc.freeze()  # the garbage collector no longer traverses the models
         ready(address)
@@ -83,11 +89,11 @@ async def _until_signalled(
 
 
 @asynccontextmanager
-async def listening(service: Service, host: str, port: int) -> AsyncIterator[str]:
+async def listening(service: Service, host: str, port: int, origins: Sequence[str] = ()) -> AsyncIterator[str]:
     """Answer requests within the block, which gets the server's address; at its end finish requests in progress."""
     limits = service.limits
     runner = web.AppRunner(
-        Application(service).web,
+        Application(service, origins).web,
         access_log=None,
         handler_cancellation=True,  # if the client has left
         keepalive_timeout=limits.client_seconds,  # also for the headers of a request
@@ -112,12 +118,12 @@ async def listening(service: Service, host: str, port: int) -> AsyncIterator[str
 
 
 class Application:
-    """Answers HTTP requests with a service."""
+    """Answers HTTP requests with a service; pages of some ``origins`` may use the answers."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, origins: Sequence[str] = ()) -> None:
+        self._service, self._origins = service, origins
         self.web: web.Application = web.Application(client_max_size=service.limits.request_bytes)
-        self.web.on_response_prepare.append(self._count)
+        self.web.on_response_prepare.extend([self._count, self._allow])
         self.web.add_routes(
             [
                 web.get("/process", self._process, allow_head=False),
@@ -126,6 +132,7 @@ class Application:
                 web.post("/models", self._models),
                 web.get("/health", self._health),
                 web.get("/metrics", self._metrics),
+                web.get("/openapi.json", self._openapi),
             ]
         )
 
@@ -141,7 +148,10 @@ class Application:
 
     async def _models(self, request: web.Request) -> web.Response:
         models = self._service.models
-        abilities = {name: [*(["tagger"] if model.tag_names else []), "parser"] for name, model in models.items()}
+        tokenizer = [] if self._service.tokenizer is None else ["tokenizer"]
+        abilities = {
+            name: [*tokenizer, *(["tagger"] if model.tag_names else []), "parser"] for name, model in models.items()
+        }
         return _json(as_json({"models": abilities, "default_model": next(iter(models))}))
 
     async def _health(self, request: web.Request) -> web.Response:
@@ -152,6 +162,16 @@ class Application:
     async def _metrics(self, request: web.Request) -> web.Response:
         text = prometheus_client.generate_latest(self._service.metrics.registry)
         return web.Response(body=text, headers={"Content-Type": prometheus_client.CONTENT_TYPE_LATEST})
+
+    async def _openapi(self, request: web.Request) -> web.Response:
+        return _json(as_json(description()))
+
+    async def _allow(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Let a page of another site read the answer, if its site may."""
+        origin = request.headers.get("Origin")
+        if origin is not None and ("*" in self._origins or origin in self._origins):
+            response.headers["Access-Control-Allow-Origin"] = origin
+            response.headers["Vary"] = "Origin"
 
     async def _count(self, request: web.Request, response: web.StreamResponse) -> None:
         route = request.match_info.route.resource

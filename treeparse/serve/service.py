@@ -7,21 +7,26 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
+from threading import Lock
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from treeparse.corpus.sentences import check_sentence
 from treeparse.corpus.writers import TEXT_WRITERS, WriterOptions
-from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, read_conllu
+from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, scan_conllu
 from treeparse.data.files import InMemory
 from treeparse.data.parses import NBestList, Parse
+from treeparse.data.raw_text import Tokenizer, tokenised
+from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser, TreeRequest
+from treeparse.model.inference.tree_request import UnfitSentenceError
 from treeparse.sentence import Sentence
-from treeparse.serve.process_request import Limits, ProcessRequest, RequestError, read_request
+from treeparse.serve.process_request import JSON, PRESEGMENTED, Limits, ProcessRequest, RequestError, read_request
 from treeparse.shipped import installed_version
 
 SOURCE = "data"  # the name of the parameter, for messages
@@ -38,9 +43,9 @@ WARM_UP = (
 
 
 def read_sentences(
-    data: str, request: ProcessRequest, model: Parser | Ensemble, limits: Limits
+    data: str, request: ProcessRequest, model: Parser | Ensemble, limits: Limits, tokenizer: Tokenizer | None = None
 ) -> list[ConlluSentence]:
-    """Read the sentences of a request's data.
+    """Read the sentences of a request's data; raw text needs the tokenizer.
 
     Raises:
         RequestError: there are too many words, a sentence is faulty or lacks tags that the model reads; the message
@@ -61,7 +66,13 @@ def read_sentences(
             raise RequestError(413, f"{SOURCE}:{line}: the request has more than {most}: send several.")
 
     try:
-        sentences = list(_sentences(data, request.input, count))
+        if request.tokenizing is not None and tokenizer is not None:
+            sentences = list(_tokenised(data, _joining(tokenizer, request.tokenizing), count))
+        else:
+            trees, single_root = request.trees, model.networks[0].config.single_root
+            known = TreeCheck(single_root, partial=True, heads=trees.keep_heads)
+            check = known if trees.keep_heads or trees.within else None
+            sentences = list(_sentences(data, request.input, check, count))
         if not sentences:
             raise DataError(NO_SENTENCE, source=SOURCE)
         for sentence in sentences:
@@ -71,10 +82,17 @@ def read_sentences(
     return sentences
 
 
-def _sentences(data: str, form: str, count: Callable[[int, int], None]) -> Iterator[ConlluSentence]:
-    """Yield the sentences; call ``count`` with the number of words and the line of each before it is yielded."""
+def _sentences(
+    data: str, form: str, check: TreeCheck | None, count: Callable[[int, int], None]
+) -> Iterator[ConlluSentence]:
+    """Yield the sentences; call ``count`` with the number of words and the line of each before it is yielded.
+
+    ``check`` has the rules for the heads of CoNLL-U, None if they are not read.
+    """
     if form == "conllu":
-        for sentence in read_conllu(InMemory(SOURCE, data.encode())):
+        for sentence in scan_conllu(InMemory(SOURCE, data.encode()), check):
+            if not isinstance(sentence, ConlluSentence):
+                raise sentence[0]
             count(len(sentence.words), sentence.line)
             yield sentence
         return
@@ -82,6 +100,21 @@ def _sentences(data: str, form: str, count: Callable[[int, int], None]) -> Itera
     for ordinal, (line, forms) in enumerate(read(_lines(data))):
         count(len(forms), line)
         yield ConlluSentence.from_forms(forms, sent_id=str(ordinal + 1), source=SOURCE, line=line, ordinal=ordinal)
+
+
+def _tokenised(data: str, tokenizer: Tokenizer, count: Callable[[int, int], None]) -> Iterator[ConlluSentence]:
+    """Yield the sentences of the lines of raw text."""
+    for ordinal, (line, words) in enumerate(horizontal(_lines(data))):
+        count(len(words), line)  # before the tokenizer works on them; sentences have no fewer
+        paragraph = ConlluSentence.from_forms(
+            words, sent_id=str(ordinal + 1), source=SOURCE, line=line, ordinal=ordinal
+        )
+        yield from tokenised(paragraph, tokenizer)
+
+
+def _joining(tokenizer: Tokenizer, options: Sequence[str]) -> Tokenizer:
+    """Return the tokenizer; presegmented text has one sentence a line."""
+    return (lambda text: [[*chain.from_iterable(tokenizer(text))]]) if PRESEGMENTED in options else tokenizer
 
 
 def horizontal(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
@@ -148,10 +181,16 @@ class Job:
 class Service:
     """Models by name, the default one first, the thread in which they parse, and counts of requests."""
 
-    def __init__(self, models: Mapping[str, Parser | Ensemble], limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, Parser | Ensemble],
+        limits: Limits | None = None,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
         if not models:
             raise TreeparseError("A server needs one or more models, got none.")
-        self.models, self.limits = dict(models), limits or Limits()
+        self.models, self.limits, self.tokenizer = dict(models), limits or Limits(), tokenizer
+        self._tokenizing = Lock()  # tokenizers need not be safe in several threads
         self.metrics: ServerMetrics = ServerMetrics(self._count_waiting)
         self._waiting: deque[Job] = deque()
         self._is_waiting = asyncio.Event()
@@ -180,17 +219,15 @@ class Service:
             RequestError: as `read_request` and `read_sentences` do, if too many requests wait, and if the request was
                 not parsed in time.
         """
-        request = read_request(parameters, self.models, self.limits)
-        data, model = parameters["data"], self.models[request.model]
-        try:
-            model.check_treebank(request.trees.treebank)
-        except TreeparseError as error:
-            raise RequestError(400, str(error)) from error
-        job = Job(request, await asyncio.to_thread(read_sentences, data, request, model, self.limits))
+        request = read_request(parameters, self.models, self.limits, has_tokenizer=self.tokenizer is not None)
+        job = Job(request, await asyncio.to_thread(self._read, parameters["data"], request))
         self.put(job)
         try:
             async with asyncio.timeout(self.limits.seconds):
                 await job.lists
+        except UnfitSentenceError as error:
+            line = job.sentences[error.index].line
+            raise RequestError(400, f"{SOURCE}:{line}: {error.problem}.") from error
         except asyncio.CancelledError:
             self.metrics.clients_left.inc()
             raise
@@ -198,6 +235,10 @@ class Service:
             seconds = f"{self.limits.seconds:g} seconds"
             raise RequestError(503, f"The request was not parsed within {seconds}: retry later.") from error
         return await asyncio.to_thread(_answer, job)
+
+    def _read(self, data: str, request: ProcessRequest) -> list[ConlluSentence]:
+        with self._tokenizing if request.tokenizing is not None else nullcontext():
+            return read_sentences(data, request, self.models[request.model], self.limits, self.tokenizer)
 
     def put(self, job: Job) -> None:
         """Let a job wait for the parser; raise if too many jobs wait."""
@@ -268,11 +309,27 @@ class Service:
 def _answer(job: Job) -> bytes:
     """Return the body of an answer: the model's name, the software and the text of the trees, as UDPipe does."""
     request, trees = job.request, job.request.trees
-    options = WriterOptions(lists=trees.is_list, tags=request.tags, probabilities=trees.probabilities)
-    lists = (NBestList(s, tuple(parses)) for s, parses in zip(job.sentences, job.lists.result(), strict=True))
-    text = "".join(TEXT_WRITERS[request.output](options).texts(lists))
+    pairs = zip(job.sentences, job.lists.result(), strict=True)
+    if request.output == JSON:
+        result: Any = [_as_mapping(sentence, parse, request) for sentence, [parse] in pairs]
+    else:
+        options = WriterOptions(
+            lists=trees.is_list,
+            tags=request.tags,
+            probabilities=trees.probabilities,
+            head_sets=trees.head_threshold is not None,
+            certain=trees.certain,
+        )
+        result = "".join(TEXT_WRITERS[request.output](options).texts(NBestList(s, tuple(found)) for s, found in pairs))
     software = [f"treeparse {installed_version()}"]
-    return as_json({"model": request.model, "acknowledgements": software, "result": text})
+    return as_json({"model": request.model, "acknowledgements": software, "result": result})
+
+
+def _as_mapping(sentence: ConlluSentence, parse: Parse, request: ProcessRequest) -> dict[str, Any]:
+    """Return a parse as JSON, with the probability of each head of each word, from the root on."""
+    names = ("tokens", "heads", "labels", "log_prob", "score", "arc_probs", "label_probs", "entropy", "arc_marginals")
+    tags = parse.tags if request.tags else {}
+    return {"sent_id": sentence.sent_id, **{name: getattr(parse, name) for name in names}, **tags}
 
 
 def as_json(value: object) -> bytes:

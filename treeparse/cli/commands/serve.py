@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from treeparse import terminal
 from treeparse.cli.common import add_import_argument, counted, positive, real, whole
-from treeparse.cli.models import add_precision_argument, check_models, load_models
+from treeparse.cli.models import add_precision_argument, check_models, load_models, tokenizer_of
+from treeparse.data.raw_text import tokenizer_named
 from treeparse.errors import TreeparseError
 
 try:
@@ -40,12 +41,14 @@ EPILOG = """examples:
   curl -F data=@text.txt -F input=horizontal -F probabilities=1 http://127.0.0.1:8001/process
   curl -F data=@text.conllu -F kbest=10 -F output=jsonl http://127.0.0.1:8001/process
   curl -F data=@text.conllu -F sample=10 -F seed=1 http://127.0.0.1:8001/process
+  curl -F data=@partly.conllu -F keep=heads -F output=json http://127.0.0.1:8001/process
+  curl -F data=@raw.txt -F tokenizer= -F tagger= -F parser= http://127.0.0.1:8001/process
   curl http://127.0.0.1:8001/models
 
 Requests that name no model use the first one. A model is named after its folder, or after the folder above if its
-folder is called model; NAME=FOLDER gives another name. Clients of UDPipe's service send tokenised sentences without the
-parameter tokenizer, and get that service's JSON: model, acknowledgements, result. help("treeparse.serve") lists all
-parameters.
+folder is called model; NAME=FOLDER gives another name. Clients of UDPipe's service send CoNLL-U, or raw text with the
+parameter tokenizer to a server with --tokenizer, and get that service's JSON: model, acknowledgements, result.
+/openapi.json describes all parameters, and so does help("treeparse.serve").
 
 Simultaneous requests are parsed in batches, in the order in which they come; predict gives the same trees. Faulty
 requests get a sentence: 400, 404 (unknown model), 413 (too long), 503 with Retry-After (too many requests wait,
@@ -62,6 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default=HOST, help=f"the address to listen at (default: {HOST}, this machine alone)")
     parser.add_argument(
         "--port", type=whole(0, 2**16 - 1), default=PORT, metavar="N", help=f"0 for any free one (default: {PORT})"
+    )
+    parser.add_argument(
+        "--tokenizer", metavar="NAME", help="for raw text: spacy:LANGUAGE, spacy:PIPELINE or stanza:LANGUAGE"
+    )
+    parser.add_argument(
+        "--allow-origin", action="append", default=[], metavar="SITE", help="https://example.org may use it; * for all"
     )
     limits = parser.add_argument_group("limits")
     for name, (kind, default, metavar, meaning) in LIMITS.items():
@@ -85,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
         seconds=args.seconds,
         client_seconds=args.client_seconds,
     )
+    tokenizer = args.tokenizer or tokenizer_of([*folders.values()])
+    split = None if tokenizer is None else tokenizer_named(tokenizer)
     models = {name: load_models([folder], args) for name, folder in folders.items()}
 
     def ready(address: str) -> None:
@@ -92,7 +103,8 @@ def run(args: argparse.Namespace) -> int:
             names = f"{counted(len(models), 'model')}, {', '.join(models)}"
             terminal.warn(f"treeparse: serving {names}, at {address}/process")
 
-    serve(models, host=args.host, port=args.port, limits=limits, ready=ready)
+    site = {"host": args.host, "port": args.port, "origins": args.allow_origin}
+    serve(models, **site, limits=limits, tokenizer=split, ready=ready)
     return 0
 
 

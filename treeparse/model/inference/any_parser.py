@@ -108,6 +108,7 @@ class AnyParser(Model):
                   all labels.
                 - ``probabilities``: add the exact probabilities of arcs and labelled arcs among all trees, and the
                   entropy.
+                - ``arc_marginals``: add the exact probability of every arc, whatever its label.
                 - ``head_threshold``: add to each word the set of heads of at least this probability, such as
                   ``treeparse.metrics.conformal_threshold`` finds; None for no sets.
                 - ``certain``: add to each word its certainty, the probability that its labelled arc is right and so are

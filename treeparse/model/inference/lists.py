@@ -244,6 +244,21 @@ def with_expected_gradients(p: LabeledDistribution, lists: Sequence[Sequence[Par
     ]
 
 
+def with_arc_marginals(p: LabeledDistribution, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
+    """Add the probability of each head of each word to the parses of a batch."""
+    rows = p.arc_marginals().clamp_max(1.0).transpose(1, 2).cpu()
+    return [
+        [replace(parse, arc_marginals=_of_heads(parse, marginals)) for parse in parses]
+        for parses, marginals in zip(lists, rows, strict=True)
+    ]
+
+
+def _of_heads(parse: Parse, marginals: Tensor) -> tuple[tuple[float, ...], ...]:
+    """The rows of the words of a matrix ``(n+1, n+1)`` whose rows are dependents."""
+    size = len(parse.tokens) + 1
+    return tuple(map(tuple, marginals[1:size, :size].tolist()))
+
+
 def with_certainties(p: LabeledDistribution, trees: TreeLists, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
     """Add to each word of the parses the probability that its labelled arc and all more probable ones are right."""
     rows = certainties(p, trees.heads[0], trees.labels[0]).tolist()

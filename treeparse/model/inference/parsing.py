@@ -32,6 +32,7 @@ from treeparse.model.inference.lists import (
     mended_trees,
     own_trees,
     sampled_trees,
+    with_arc_marginals,
     with_certainties,
     with_expected_gradients,
     with_head_sets,
@@ -234,6 +235,8 @@ def _batch_lists(
         parses = with_probabilities(p, lists, parses)
     if request.gradient:
         parses = with_expected_gradients(p, parses)
+    if request.arc_marginals:
+        parses = with_arc_marginals(p, parses)
     if request.certain is not None:
         parses = with_certainties(p, lists, parses)
     return parses if request.head_threshold is None else with_head_sets(p, request.head_threshold, parses)

@@ -24,6 +24,7 @@ METHODS_OF_OPTIONS: Mapping[str, tuple[TreeMethod, ...]] = {  # of those that no
     "k": ("kbest", "sample"),
     "head_threshold": ("parse",),
     "certain": ("parse",),
+    "arc_marginals": ("parse",),
     "gradient": ("parse",),
     "replacement": ("sample",),
     "seed": ("sample",),
@@ -128,6 +129,7 @@ class ParseOptions(TreeOptions, total=False):
 
     head_threshold: float | None
     certain: float | None
+    arc_marginals: bool
     gradient: bool
 
 
@@ -155,6 +157,7 @@ class TreeRequest:
         head_threshold: add to each word the set of heads of at least this probability; None for no sets.
         certain: add the certainty of each word, see `Parse.certainties`; files leave the heads and labels of words open
             that are less certain than this. None for no certainties.
+        arc_marginals: add the exact probability of every arc, whatever its label.
         keep_heads: trees agree with the heads and labels that the sentence has; -1 and ``_`` leave them open.
         within: a word's head is one of its possible ones, ``Sentence.allowed``, if it has some.
         rules: the search for trees that satisfy rules; None without rules.
@@ -176,6 +179,7 @@ class TreeRequest:
     gradient: bool = False
     head_threshold: float | None = None
     certain: float | None = None
+    arc_marginals: bool = False
     keep_heads: bool = False
     within: bool = False
     rules: RuleSearch | Rules | None = None
