@@ -109,7 +109,7 @@ def served(
         if not ended.is_set():
             loops[0].call_soon_threadsafe(stopped.set)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     assert started.wait(PATIENCE)
     try:
