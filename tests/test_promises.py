@@ -72,7 +72,7 @@ def test_the_tree_of_the_certain_words() -> None:
 
 
 def test_a_model_keeps_thresholds_of_some_shares(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Those of the metrics; other shares have the next lower one."""
+    """Those of the metrics, rounded to the safe side; other shares have the next lower one."""
     parser = random_parser().float()
     fit_promises(parser, HELD_OUT)
     folder = tmp_path_factory.mktemp("kept") / "model"
@@ -89,9 +89,11 @@ def test_a_model_keeps_thresholds_of_some_shares(tmp_path_factory: pytest.TempPa
     ]
     assert 0 < sum(map(sum, right)) < sum(map(len, right))
     for alpha, share in ((0.05, 0.05), (0.06, 0.05), (0.5, 0.2)):
-        assert kept_threshold(parser, "heads", alpha) == conformal_threshold(probs, share)
+        exact = conformal_threshold(probs, share)
+        assert 0.999 * exact <= kept_threshold(parser, "heads", alpha) <= exact
         for of in ("sentences", "words"):
-            assert kept_threshold(parser, of, alpha) == conformal_trees(certainties, right, share, of=of)
+            exact = conformal_trees(certainties, right, share, of=of)
+            assert exact <= kept_threshold(parser, of, alpha) <= 1.001 * exact
     assert HeldOut(parser, HELD_OUT).threshold("words", 0.3, 0.1) == conformal_trees(
         certainties, right, 0.3, of="words", delta=0.1
     )

@@ -57,8 +57,8 @@ def test_every_treebank_gets_its_epochs_and_its_steps(words: int) -> None:
     optimization = plan.optimization
     epochs, every = optimization.epochs, optimization.dev_every
     steps = epochs * len(batches)
-    assert epochs >= 14 and steps == optimization.steps >= 3500
-    assert epochs == 14 or (epochs - every) * len(batches) < 3500, "no more than are needed"
+    assert epochs >= 28 and steps == optimization.steps >= 3500
+    assert epochs == 28 or (epochs - every) * len(batches) < 3500, "no more than are needed"
     assert epochs % every == 0 and 10 <= epochs // every <= 30
     assert 0 < optimization.warmup_steps < 0.1 * steps
     assert 0.01 * steps < 1 / (1 - (optimization.average_decay or 0)) < 0.1 * steps

@@ -66,8 +66,20 @@ def fit_promises(parser: Parser, sentences: Sequence[Sentence], *, batch_words: 
         held_out = HeldOut(parser, sentences, batch_words=batch_words)
         for promise in get_args(Promise):
             found = {f"{alpha:g}": held_out.threshold(promise, alpha) for alpha in SHARES}
-            thresholds[promise] = {alpha: threshold for alpha, threshold in found.items() if math.isfinite(threshold)}
+            thresholds[promise] = {
+                alpha: _rounded(threshold, up=promise != "heads")
+                for alpha, threshold in found.items()
+                if math.isfinite(threshold)
+            }
     parser.config = replace(parser.config, promises=thresholds)
+
+
+def _rounded(threshold: float, *, up: bool) -> float:
+    """Round to four digits, to the side on which the promise holds: other machines have other last digits."""
+    if not threshold:
+        return 0.0
+    shift = 10.0 ** (3 - math.floor(math.log10(threshold)))
+    return float(f"{(math.ceil if up else math.floor)(threshold * shift) / shift:.4g}")
 
 
 def kept_threshold(model: AnyParser, promise: Promise, alpha: float) -> float:

@@ -21,7 +21,7 @@ from treeparse.training.train_config import (
 )
 from treeparse.training.trainer import TrainerSettings, training_device
 
-EPOCHS, STEPS = 14, 3500  # at least, where a config sets neither
+EPOCHS, STEPS = 28, 3500  # at least, where a config sets neither
 LEAST_BATCH, MOST_BATCH = 200, 1000  # words
 EVALUATIONS = 20  # on the dev set in a whole run
 LEAST_PATIENCE = 5  # evaluations

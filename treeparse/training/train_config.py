@@ -214,7 +214,7 @@ class OptimizationConfig:
     Attributes:
         epochs: passes over the training data; auto for the number that steps needs.
         steps: steps in whole epochs; auto for the number that epochs needs. The larger of both counts, so that a small
-            treebank gets more epochs; if both are auto, at least 14 epochs and 3,500 steps. An option for one of the
+            treebank gets more epochs; if both are auto, at least 28 epochs and 3,500 steps. An option for one of the
             two alone (--optimization.epochs 3) replaces both of the config file's.
         dev_every: epochs from one evaluation on the dev set, and checkpoint, to the next. The number of epochs is
             rounded up to a multiple of it; auto for about twenty evaluations in all.
