@@ -30,6 +30,8 @@ CLASHES = {
     "sample": ["sample", "MODEL", "FILE", "-k", "2", "-o", "OUT"],
     "rank": ["rank", "MODEL", "FILE", "-o", "OUT"],
     "suspects": ["suspects", "MODEL", "FILE", "-o", "OUT"],
+    "suspects: a page": ["suspects", "MODEL", "FILE", "--html", "OUT"],
+    "suspects: for an editor": ["suspects", "MODEL", "FILE", "--highlight", "OUT"],
     "rerank": ["rerank", "FILE", "-o", "OUT"],
     "evaluate: gold": ["evaluate", "FILE", "other.conllu", "--output", "OUT"],
     "evaluate: system": ["evaluate", "other.conllu", "FILE", "--html", "OUT"],

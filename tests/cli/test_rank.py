@@ -3,6 +3,7 @@
 import gzip
 import math
 from functools import partial
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,34 @@ def test_the_list_can_be_shorter(model: str, tmp_path: Path) -> None:
     assert suspects(model, source, "-o", target) == 0
     rows = target.read_text(encoding="utf-8").splitlines()[1:]
     assert rows and all(float(row.split("\t")[0]) < 0.03 for row in rows)
+
+
+def test_suspects_are_drawn_and_highlighted(model: str, tmp_path: Path) -> None:
+    """Sentences by their most doubtful word; in CoNLL-U nothing changes but the comments."""
+    old = "# highlight tokens = 9\n"
+    texts = [old + MULTIWORD, TREES.replace("# sent_id = t\n", "# sent_id = <b>\n# highlight deprels = 1\n")]
+    first, second = (written(tmp_path / f"{name}.conllu", text) for name, text in zip("ab", texts, strict=True))
+    target, page, look = (tmp_path / name for name in ("out.tsv", "out.html", "look.conllu"))
+    options = ["--below", "1", "--top", "4", "--html", page, "--highlight", look]
+    assert suspects(model, first, second, "-o", target, *options) == 0
+    rows = [line.split("\t") for line in target.read_text(encoding="utf-8").splitlines()[1:]]
+    by_sentence: dict[str, list[int]] = {}
+    for row in rows:
+        by_sentence.setdefault(row[3], []).append(int(row[4]))
+    assert len(rows) == 4 and len(by_sentence) > 1
+    found = list(read_conllu(look))
+    for sentence in found:
+        words = sorted(by_sentence.get(sentence.sent_id or "", []))
+        shown = [" ".join(map(str, words))] if words else []
+        assert [list(sentence.comments(f"highlight {kind}")) for kind in ("tokens", "deprels")] == [shown, shown]
+    bare = [line for line in look.read_text(encoding="utf-8").splitlines() if not line.startswith("# highlight")]
+    assert bare == [line for text in texts for line in text.splitlines() if not line.startswith("# highlight")]
+    html = page.read_text(encoding="utf-8")
+    assert "<script" not in html and "<b>" not in html
+    places = [html.index(f'<section id="s-{escape(name)}"') if name else html.index('id="s-3"') for name in by_sentence]
+    assert places == sorted(places) and html.count("<section") == len(by_sentence)
+    for row in rows:
+        assert escape(f"{row[4]} {row[5]}: {row[6]} {row[7]} {float(row[0]):.2g}, model {row[8]} {row[9]} ") in html
 
 
 def test_suspects_that_cannot_be(model: str, tmp_path: Path, capsys: Capture) -> None:
