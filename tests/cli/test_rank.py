@@ -168,7 +168,8 @@ def test_suspects_are_drawn_and_highlighted(model: str, tmp_path: Path) -> None:
     places = [html.index(f'<section id="s-{escape(name)}"') if name else html.index('id="s-3"') for name in by_sentence]
     assert places == sorted(places) and html.count("<section") == len(by_sentence)
     for row in rows:
-        assert escape(f"{row[4]} {row[5]}: {row[6]} {row[7]} {float(row[0]):.2g}, model {row[8]} {row[9]} ") in html
+        own = f"{row[7]} of {row[6]} (probability {float(row[0]):.2g})"
+        assert escape(f"{row[4]} {row[5]}: {own}; the model: {row[9]} of {row[8]} (probability ") in html
 
 
 def test_suspects_that_cannot_be(model: str, tmp_path: Path, capsys: Capture) -> None:

@@ -156,16 +156,16 @@ def _sections(
             heads[suspect.word - 1], labels[suspect.word - 1], _ = suspect.other
         reference = replace(tree, heads=tuple(heads), labels=tuple(labels))
         captions = [
-            f"{suspect.word} {suspect.form}: {_arc(*suspect.own, suspect.prob)}, model {_arc(*suspect.other)}"
+            f"{suspect.word} {suspect.form}: {_arc(*suspect.own, suspect.prob)}; the model: {_arc(*suspect.other)}"
             for suspect in own
         ]
         system = tree_of(sentence, sentence.words.with_tree(parse.heads, parse.labels))
-        drawn = Figure(draw_tree(tree, reference, wrap=ROW_WIDTH), "; ".join(captions))
-        yield section_of(sentence, index, [drawn, figure_of(system, tree, "model")])
+        drawn = Figure(draw_tree(tree, reference, wrap=ROW_WIDTH), ", ".join(captions))
+        yield section_of(sentence, index, [drawn, figure_of(system, tree, "the model")])
 
 
 def _arc(head: int, label: str, prob: float) -> str:
-    return f"{head} {label} {prob:.2g}"
+    return f"{label} of {head} (probability {prob:.2g})"
 
 
 def _highlighted(sentences: Sequence[ConlluSentence], suspects: Iterable[_Suspect]) -> Iterator[ConlluSentence]:
