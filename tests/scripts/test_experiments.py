@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 from helpers.commands import Capture
+from helpers.parsers import random_parser
 from helpers.pretrained import bert_folder
 from helpers.sentences import learnable_sentences, text_of
 from scripts.experiments import (
+    experiment_annotation,
     experiment_confidence,
     experiment_ensemble,
     experiment_linear,
@@ -232,3 +234,31 @@ def test_partial_trees_are_compared_once(treebanks: Path, tiny_config: Path, tmp
     assert f"| {100 * record['uas']:.2f} | {100 * record['las']:.2f} |" in shown
     experiment_partial.main(arguments)
     assert "epoch" not in capsys.readouterr().out
+
+
+def test_an_annotator_clicks_at_each_wrong_word(tmp_path: Path, capsys: Capture) -> None:
+    """As one does who reads the sentences from the left, one after the other, with the parser at hand."""
+    parser, clicks = random_parser(), {"anew": 0, "once": 0}
+    gold = learnable_sentences(12, seed=6)
+    for sentence in gold:
+        right = [*zip(sentence.heads or (), sentence.labels or (), strict=True)]
+        [first] = parser.parse([sentence.without_tree()])
+        clicks["once"] += sum(
+            arc != own for arc, own in zip(right, zip(first.heads, first.labels, strict=True), strict=True)
+        )
+        for word in range(len(right)):
+            rest = len(right) - word
+            known = [*right[:word], *[(-1, "_")] * rest]
+            heads, labels = zip(*known, strict=True)
+            [parse] = parser.parse([sentence.with_tree(heads, labels)], keep_heads=True)
+            clicks["anew"] += (parse.heads[word], parse.labels[word]) != right[word]
+    assert experiment_annotation.clicks_anew(parser, gold, parser.label_names, by_doubt=False) == clicks["anew"]
+    parser.float().save_pretrained(tmp_path / "model")
+    (tmp_path / "gold.conllu").write_text(text_of(gold), encoding="utf-8")
+    experiment_annotation.main([str(tmp_path / "model"), "--treebanks", str(tmp_path), "--gold", "gold.conllu"])
+    shown = capsys.readouterr().out
+    assert f"| once | | {clicks['once']} | |" in shown and f"| from the left | {clicks['anew']} |" in shown
+    shares = [float(cell) for cell in shown.splitlines()[-1].split("|")[2:-1]]
+    assert shares == sorted(shares) and 0 < shares[0] <= shares[-1] <= 100
+    with pytest.raises(SystemExit, match=r"experiment_annotation: there is no file .*nosuch"):
+        experiment_annotation.main([str(tmp_path / "model"), "--gold", "nosuch"])
