@@ -46,7 +46,7 @@ ALLOWED = {
     "spacy_component": GROUND | {"trees", "data", "model", "corpus"},
     "training": GROUND | {"progress", "kernels", "trees", "data", "nn", "metrics", "objectives", "model"},
     "rerank": GROUND | {"progress", "data", "metrics", "model", "training"},
-    "serve": GROUND | {"data", "nn", "model", "corpus"},
+    "serve": GROUND | {"data", "nn", "rules", "model", "corpus"},
     "cli": GROUND
     | {"progress", "kernels", "device", "trees", "pictures", "data", "nn", "metrics", "objectives"}
     | {"feature_templates", "rules", "model", "corpus", "training", "rerank", "serve"},

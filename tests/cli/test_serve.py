@@ -31,7 +31,15 @@ def test_defaults_are_as_help_shows_them(monkeypatch: pytest.MonkeyPatch, model:
     assert names == ["one", "two"] and isinstance(options, dict)
     assert options.pop("limits") == room.Limits()
     options.pop("ready")
-    assert options == {"host": room.HOST, "port": room.PORT}
+    assert options == {"host": room.HOST, "port": room.PORT, "origins": [], "tokenizer": None}
+
+
+def test_sites_and_a_tokenizer_can_be_named(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    given: dict[str, object] = {}
+    monkeypatch.setattr(serve, "serve", lambda models, **options: given.update(options))
+    monkeypatch.setattr(serve, "tokenizer_named", lambda name: f"splits by {name}")
+    assert cli.main(["serve", model, "--tokenizer", "spacy:en", "--allow-origin", "https://a.org"]) == 0
+    assert (given["tokenizer"], given["origins"]) == ("splits by spacy:en", ["https://a.org"])
 
 
 def test_every_limit_can_be_set(monkeypatch: pytest.MonkeyPatch, model: str) -> None:

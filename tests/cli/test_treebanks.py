@@ -14,6 +14,7 @@ from helpers.two_treebanks import NAMES, prepositional, write_two_treebanks
 from treeparse.data.conllu import read_conllu
 from treeparse.metrics import attachment_scores
 from treeparse.model import Parser
+from treeparse.model.promises import fit_promises
 from treeparse.model.temperature import fit_temperatures
 from treeparse.training import load_config, train
 
@@ -124,7 +125,9 @@ def test_temperatures_are_fitted_to_the_trees_of_the_treebank(folder: Path, tmp_
         assert run("calibrate", model, file, "-o", tmp_path / "out", *options) == 0
         assert capsys.readouterr().err.count(REMARK) == (treebank is None)
         parser = Parser.from_pretrained(model)
-        fit_temperatures(parser, [replace(sentence.words, treebank=treebank) for sentence in read_conllu(file)])
+        sentences = [replace(sentence.words, treebank=treebank) for sentence in read_conllu(file)]
+        fit_temperatures(parser, sentences)
+        fit_promises(parser, sentences)
         assert Parser.from_pretrained(tmp_path / "out").config == parser.config
     assert "Unknown treebank 'contents'" in error_of(capsys, "calibrate", model, file, "--treebank", "contents")
 

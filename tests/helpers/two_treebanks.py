@@ -46,7 +46,7 @@ def write_two_treebanks(folder: Path) -> Path:
             (folder / f"{name}-{part}.conllu").write_text(text, encoding="utf-8")
         treebanks[name] = {part: str(folder / f"{name}-{part}.conllu") for part in ("train", "dev")}
     encoder = {"word_size": 12, "char_filters": 0, "hidden_size": 16, "layers": 1, "min_count": 1, "tag_size": 8}
-    encoder |= {"dropout": 0.0, "embedding_dropout": 0.0, "word_dropout": 0.0, "recurrent_dropout": 0.0}
+    encoder |= {"dropout": 0.0, "embedding_dropout": 0.0, "word_dropout": 0.0}
     config = {
         "output": str(folder / "run"),
         "data": {"treebanks": treebanks, "batch_words": 80, "batch_squared": None},

@@ -244,7 +244,11 @@ def test_the_default_config_is_what_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "least.yaml").write_text("output: runs/x\ndata:\n  train: a.conllu\n", encoding="utf-8")
     left_out = load_config(tmp_path / "least.yaml")
     assert shipped.model.tags == TagWeights(upos="auto", feats="auto") and left_out.model.tags == TagWeights()
-    assert replace(left_out, model=replace(left_out.model, tags=shipped.model.tags)) == shipped
+    encoder, own = shipped.model.encoder, left_out.model.encoder
+    assert isinstance(encoder, BiLSTMConfig) and isinstance(own, BiLSTMConfig)
+    assert encoder.recurrent_dropout == 0.25 and own.recurrent_dropout == 0
+    own = replace(own, recurrent_dropout=0.25)
+    assert replace(left_out, model=replace(left_out.model, tags=shipped.model.tags, encoder=own)) == shipped
 
 
 SUGGESTED = [

@@ -112,10 +112,7 @@ def test_overfitting_sees_the_same_batches_in_every_epoch(tiny_config: Path, mon
 
 def test_accumulated_batches_are_one_step(tiny_config: Path) -> None:
     """Without dropout, two accumulated batches are the one batch that both fill: here, of all sentences."""
-    still = {
-        "model": ("dropout",),
-        "model.encoder": ("dropout", "word_dropout", "embedding_dropout", "recurrent_dropout"),
-    }
+    still = {"model": ("dropout",), "model.encoder": ("dropout", "word_dropout", "embedding_dropout")}
     options = [f"--{section}.{name}=0" for section, names in still.items() for name in names]
     options += ["--trainer.precision=64-true", "--optimization.epochs=2"]
     both = ["--data.batch_words=200", "--data.batch_squared=null", "--trainer.accumulate_grad_batches=2"]

@@ -200,7 +200,7 @@ class ConlluSentence:
         for name, column in {"label": labels, **tags}.items():
             if "" in column or COLUMN_BREAKS.search(" ".join(column)):
                 value = next(value for value in column if not value or COLUMN_BREAKS.search(value))
-                raise ValueError(f"A {name} must have a character, and no tab or line break, got {value!r}.")
+                raise TreeparseError(f"A {name} must have a character, and no tab or line break, got {value!r}.")
         mark, old_lines = self.mark_and_lines()
         lines, tree = [], zip(heads, labels, strict=True)
         new_tags = zip(*tags.values(), strict=True)

@@ -62,7 +62,7 @@ class BiLSTMConfig(LexicalConfig):
     word_dropout: float = 0.2
     embedding_dropout: float = 0.33
     dropout: float = 0.33
-    recurrent_dropout: float = 0.25
+    recurrent_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
