@@ -165,12 +165,13 @@ def certain_words(parser: Parser, gold: Sequence[Sentence], times: int = 20) -> 
         for _ in range(times):
             stream.shuffle(pairs)
             first, second = pairs[::2], pairs[1::2]
-            least = conformal_trees(*zip(*first, strict=True), alpha, of=of)
+            certainties, right = zip(*first, strict=True)
+            least = conformal_trees(certainties, right, alpha, of=of)
             kept = [
                 [is_right for certainty, is_right in zip(*pair, strict=True) if certainty >= least] for pair in second
             ]
-            right = sum(map(all, kept)) if of == "sentences" else sum(sum(own) / len(own) if own else 1 for own in kept)
-            rows.append((right / len(second), sum(map(len, kept)) / sum(len(own) for _, own in second)))
+            sums = sum(map(all, kept)) if of == "sentences" else sum(sum(own) / len(own) if own else 1 for own in kept)
+            rows.append((sums / len(second), sum(map(len, kept)) / sum(len(own) for _, own in second)))
         columns = zip(*rows, strict=True)
         names = ("right", "kept")
         figures[f"{of} {alpha}"] = {
