@@ -211,16 +211,7 @@ class CorpusRequest:
         if isinstance(self.output_format, FileWriter):
             return self.output_format
         name = self.output_format or ("conllu" if self.has_folder else format_named(self.output))
-        trees = self.trees
-        options = WriterOptions(
-            lists=trees.is_list,
-            tags=self.tags,
-            probabilities=trees.probabilities,
-            head_sets=trees.head_threshold is not None,
-            certain=trees.certain,
-            drop_empty=self.drop_empty,
-        )
-        return make_writer(name, options)
+        return make_writer(name, WriterOptions.of(self.trees, tags=self.tags, drop_empty=self.drop_empty))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from treeparse.corpus.readers import load_pyarrow
 from treeparse.data.annotations import with_head_sets, with_probabilities
@@ -27,6 +27,7 @@ from treeparse.data.nbest import nbest_texts
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import TreeparseError
+from treeparse.model import TreeRequest
 from treeparse.user_code import class_named
 
 ROWS = 10_000  # of a row group
@@ -63,6 +64,18 @@ class WriterOptions:
     head_sets: bool = False
     certain: float | None = None
     drop_empty: bool = False
+
+    @classmethod
+    def of(cls, trees: TreeRequest, *, tags: bool, drop_empty: bool = False) -> Self:
+        """Return the options that write all that a request asks for."""
+        return cls(
+            lists=trees.is_list,
+            tags=tags,
+            probabilities=trees.probabilities,
+            head_sets=trees.head_threshold is not None,
+            certain=trees.certain,
+            drop_empty=drop_empty,
+        )
 
 
 class FileWriter(ABC):

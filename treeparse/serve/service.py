@@ -308,18 +308,12 @@ class Service:
 
 def _answer(job: Job) -> bytes:
     """Return the body of an answer: the model's name, the software and the text of the trees, as UDPipe does."""
-    request, trees = job.request, job.request.trees
+    request = job.request
     pairs = zip(job.sentences, job.lists.result(), strict=True)
     if request.output == JSON:
         result: Any = [_as_mapping(sentence, parse, request) for sentence, [parse] in pairs]
     else:
-        options = WriterOptions(
-            lists=trees.is_list,
-            tags=request.tags,
-            probabilities=trees.probabilities,
-            head_sets=trees.head_threshold is not None,
-            certain=trees.certain,
-        )
+        options = WriterOptions.of(request.trees, tags=request.tags)
         result = "".join(TEXT_WRITERS[request.output](options).texts(NBestList(s, tuple(found)) for s, found in pairs))
     software = [f"treeparse {installed_version()}"]
     return as_json({"model": request.model, "acknowledgements": software, "result": result})

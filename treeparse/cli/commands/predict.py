@@ -39,12 +39,12 @@ a sentence, as kbest writes it, with one parse.
 on average; HEAD is always in the set. Training can read such sets as the possible heads of words.
 
 --certain 0.05 writes HEAD and DEPREL of the most certain words alone, and _ for the others, so that in 95% of sentences
-all that is written is right. With --certain-of words it writes so many that 5% of a sentence's written words are wrong,
-in the mean. With --certain-delta 0.1 the share holds for 90% of the draws of held-out trees, not on average over them.
+all written words are right. With --certain-of words, 5% of the written words of a sentence are wrong, on average. With
+--certain-delta 0.1 the share holds for 90% of the draws of held-out trees, not on average over them.
 
-The thresholds for sets and certain words come from the dev set: training keeps those for 0.01, 0.02, 0.05, 0.1 and 0.2,
-of which the next lower one is taken; or they come from --held-out trees that the model was not trained on (split
-conformal prediction, conformal risk control). The shares hold for text of the same kind.
+The thresholds for sets and certain words come from the dev set. Training keeps those for 0.01, 0.02, 0.05, 0.1 and 0.2;
+another ALPHA takes the next lower one. --held-out replaces them by those of trees that the model was not trained on
+(split conformal prediction, conformal risk control). The shares hold for text of the same kind.
 
 OUT appears once it is complete; standard output gets each sentence once it is parsed, in the order of the input.
 {corpora.CHUNKS}
